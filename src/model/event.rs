@@ -1,0 +1,164 @@
+//! What a run tells its listeners while it goes on. Listeners never call back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Admission, Ballot, CandidateId, Decision, Exit, GateReport, LaneId, RunId, Stop, Usage, Warning,
+};
+
+/// A stage of the way of the data.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Reading the base, making the engine's repository, proving the sandbox.
+    Prepare,
+    /// Gates on the base.
+    Base,
+    /// Worker runs.
+    FanOut,
+    /// Admission of diffs.
+    Admit,
+    /// Gates on the candidates.
+    Gate,
+    /// Consensus without a model.
+    Weigh,
+    /// Judges' ballots.
+    Judge,
+    /// The synthesizer and its candidate's gates.
+    Fuse,
+    /// The decision.
+    Decide,
+}
+
+/// Something that happened. One JSON object a line with `--events`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum RunEvent {
+    /// The run began.
+    Started {
+        /// Its id.
+        run: RunId,
+        /// The task's first line.
+        title: String,
+        /// How many worker runs or diffs there will be.
+        attempts: u32,
+        /// True when the models are scripted.
+        scripted: bool,
+    },
+    /// A stage began.
+    StageBegan {
+        /// Which.
+        stage: Stage,
+        /// How many units of work it has, when known.
+        units: Option<u32>,
+    },
+    /// A worker run began.
+    LaneBegan {
+        /// The lane.
+        lane: LaneId,
+        /// The model that answers.
+        model: String,
+    },
+    /// A worker is doing something.
+    LaneActivity {
+        /// The lane.
+        lane: LaneId,
+        /// Turn of the conversation, from 1.
+        turn: u32,
+        /// In a few words (`edit_file src/lib.rs`).
+        activity: String,
+        /// What the lane used so far.
+        usage: Usage,
+    },
+    /// A worker run ended.
+    LaneEnded {
+        /// The lane.
+        lane: LaneId,
+        /// How.
+        stop: Stop,
+        /// The candidate it left, if any.
+        candidate: Option<CandidateId>,
+        /// What it used.
+        usage: Usage,
+    },
+    /// A diff was admitted or refused.
+    Admitted {
+        /// The candidate.
+        candidate: CandidateId,
+        /// The lane or source it came from.
+        lane: LaneId,
+        /// What admission said.
+        admission: Admission,
+    },
+    /// A gate is about to run.
+    GateBegan {
+        /// The candidate; absent for the base.
+        candidate: Option<CandidateId>,
+        /// The command line.
+        command: String,
+    },
+    /// A gate reported.
+    Gated {
+        /// The candidate; absent for the base.
+        candidate: Option<CandidateId>,
+        /// The report.
+        report: GateReport,
+    },
+    /// A judge gave a ballot.
+    Balloted {
+        /// The ballot.
+        ballot: Ballot,
+    },
+    /// Something that the operator should know, and that does not end the run.
+    Warned {
+        /// The warning.
+        warning: Warning,
+    },
+    /// The run decided.
+    Decided {
+        /// The decision.
+        decision: Decision,
+    },
+    /// The run ended; the last event.
+    Ended {
+        /// How.
+        exit: Exit,
+        /// What it used.
+        usage: Usage,
+        /// How long it took, in milliseconds.
+        millis: u64,
+    },
+}
+
+/// Where events go. Cheap to clone; sending never blocks and never fails.
+#[derive(Clone)]
+pub struct EventSink(Arc<dyn Fn(RunEvent) + Send + Sync>);
+
+impl EventSink {
+    /// A sink that hands every event to `listener`, which must not block.
+    pub fn new(listener: impl Fn(RunEvent) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(listener))
+    }
+
+    /// A sink that drops everything.
+    pub fn none() -> Self {
+        Self::new(|_| {})
+    }
+
+    /// Tells of something.
+    pub fn send(&self, event: RunEvent) {
+        (self.0)(event);
+    }
+}
+
+impl fmt::Debug for EventSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EventSink")
+    }
+}

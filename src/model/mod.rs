@@ -1,0 +1,41 @@
+//! The words that every module shares: tasks, plans, candidates, verdicts, events and records.
+//!
+//! Lives here: plain data with its invariants, serialised as the run's record and events.
+//! Never here: IO, an async runtime, a command-line parser. Every other module may use this one.
+
+mod ballot;
+mod candidate;
+pub mod chat;
+mod decision;
+mod event;
+mod exit;
+mod gate;
+mod ids;
+mod plan;
+mod record;
+mod task;
+mod text;
+mod usage;
+
+pub use ballot::{Ballot, Choice, JudgeOrigin, Order};
+pub use candidate::{
+    Admission, Candidate, ChangeKind, Claim, FileChange, Flag, Kind, Limit, Refusal, Repair, Stop,
+};
+pub use decision::{Basis, Confidence, Decision, Evidence, NoWinner, Outcome};
+pub use event::{EventSink, RunEvent, Stage};
+pub use exit::Exit;
+pub use gate::{BaseComparison, Diagnostic, GateKind, GateReport, Verdict};
+pub use ids::{
+    ArtifactId, CandidateId, CommitId, Family, JobId, JudgeId, LaneId, RunId, RunToken, TreeId,
+};
+pub use plan::{
+    CheckTool, CommandSpec, GatePlan, JudgePlan, Lane, ModelRef, Origin, Plan, RunLimits, Wire,
+    WorkerLimits,
+};
+pub use record::{
+    BaseRecord, CandidateRecord, LaneRecord, RECORD_VERSION, RULES_VERSION, RunKind, RunRecord,
+    SandboxRecord, Warning,
+};
+pub use task::{Task, TaskSource};
+pub use text::{Clipped, clip};
+pub use usage::{Cost, MicroUsd, Usage};

@@ -1,0 +1,236 @@
+//! What a run will do, resolved: every flag, file and default already weighed.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Family, JudgeId, MicroUsd, Task};
+
+/// Where a value was set.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// Found in the repository's files (a `Cargo.toml`, a `tsconfig.json`).
+    Detected {
+        /// The file that decided it.
+        file: String,
+    },
+    /// The user's `config.toml`.
+    User,
+    /// The repository's `bakeoff.toml`, as it stands in the base commit.
+    Repository,
+    /// An environment variable.
+    Environment {
+        /// Its name.
+        name: String,
+    },
+    /// A command-line flag.
+    Flag,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Detected { file } => write!(f, "found by {file}"),
+            Self::User => f.write_str("user config"),
+            Self::Repository => f.write_str("bakeoff.toml"),
+            Self::Environment { name } => write!(f, "${name}"),
+            Self::Flag => f.write_str("flag"),
+        }
+    }
+}
+
+/// The dialect a model server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wire {
+    /// OpenAI chat completions.
+    OpenaiChat,
+    /// Anthropic messages.
+    Anthropic,
+    /// A script in a data file: no server at all.
+    Scripted,
+}
+
+/// A model at a provider, as `PROVIDER:MODEL`.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub struct ModelRef {
+    /// The provider's name in the config (`openai`, `anthropic`, `local`, …).
+    pub provider: String,
+    /// The model's name on that server.
+    pub model: String,
+}
+
+impl fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.provider, self.model)
+    }
+}
+
+/// A lane: one kind of worker and how many attempts it makes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Lane {
+    /// The lane's name, unique in the plan.
+    pub name: String,
+    /// Its model.
+    pub model: ModelRef,
+    /// How many worker runs, at least 1.
+    pub attempts: u32,
+    /// Its voice in the consensus.
+    pub family: Family,
+    /// Sampling temperature, when set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+}
+
+/// Whose output format a gate command writes, so that its diagnostics can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckTool {
+    /// `cargo check`, `cargo clippy`, `cargo build`.
+    CargoCheck,
+    /// `cargo test`.
+    CargoTest,
+    /// `tsc`.
+    Tsc,
+    /// `mypy`.
+    Mypy,
+    /// `pyright`.
+    Pyright,
+    /// `pytest`.
+    Pytest,
+    /// `go build`, `go vet`.
+    GoBuild,
+    /// `go test`.
+    GoTest,
+    /// Anything else: only the exit status speaks.
+    Other,
+}
+
+/// A gate's command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandSpec {
+    /// The command line, run by `sh -c` inside the sandbox.
+    pub line: String,
+    /// Whose output it writes.
+    pub tool: CheckTool,
+    /// Who set it.
+    pub origin: Origin,
+}
+
+/// The gates of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GatePlan {
+    /// Runs once on the base, before its gates.
+    pub setup: Option<CommandSpec>,
+    /// The typecheck. `None` only after an explicit `--no-check`.
+    pub check: Option<CommandSpec>,
+    /// The tests, if asked for.
+    pub test: Option<CommandSpec>,
+    /// The directory in which they run, relative to the repository's top, empty for the top.
+    pub dir: String,
+    /// Names of the operator's environment variables that the gates may see.
+    pub env: Vec<String>,
+    /// The longest time of one gate's command, in seconds.
+    pub timeout_seconds: u64,
+    /// How many gates may run at once.
+    pub parallel: u32,
+    /// Memory limit of one gate's job, in bytes.
+    pub memory_bytes: u64,
+}
+
+/// Who judges.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JudgePlan {
+    /// The judges; empty means that no model is asked.
+    pub judges: Vec<JudgeId>,
+    /// Models that answer for the judges, used in turn.
+    pub models: Vec<ModelRef>,
+    /// The synthesizer's model; `None` switches it off.
+    pub synth: Option<ModelRef>,
+    /// How many survivors meet in pairs.
+    pub finalists: u32,
+}
+
+/// Limits of one worker run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerLimits {
+    /// Tool rounds (90 by default).
+    pub max_tool_iterations: u32,
+    /// Wall-clock seconds of one worker run.
+    pub max_seconds: Option<u64>,
+    /// Tokens, in and out, of one worker run.
+    pub max_tokens: Option<u64>,
+    /// The largest single answer, in tokens.
+    pub max_output_tokens: u32,
+}
+
+/// Limits of the whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunLimits {
+    /// Worker runs at once.
+    pub max_parallel: u32,
+    /// The most money that the run may spend.
+    pub budget: Option<MicroUsd>,
+    /// Wall-clock seconds of the whole run.
+    pub max_seconds: Option<u64>,
+}
+
+/// A resolved run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// The task; absent for `gate` and for `pick` without one.
+    pub task: Option<Task>,
+    /// The repository's top directory. In a record it is written lossily.
+    #[serde(with = "lossy_path")]
+    #[schemars(with = "String")]
+    pub repo: PathBuf,
+    /// The revision asked for (`HEAD` by default).
+    pub base: String,
+    /// Whether uncommitted changes of the working tree are part of the base.
+    pub dirty: bool,
+    /// The lanes.
+    pub lanes: Vec<Lane>,
+    /// The gates.
+    pub gates: GatePlan,
+    /// The judges.
+    pub judging: JudgePlan,
+    /// Limits of each worker run.
+    pub worker_limits: WorkerLimits,
+    /// Limits of the whole run.
+    pub limits: RunLimits,
+    /// Seed of everything that is drawn by chance.
+    pub seed: u64,
+    /// The operator's explicit permission to run code without a proven sandbox.
+    pub waive_sandbox: bool,
+    /// Families in the order in which the user trusts them.
+    pub trust: Vec<Family>,
+}
+
+impl Plan {
+    /// How many worker runs the plan has.
+    pub fn attempts(&self) -> u32 {
+        self.lanes.iter().map(|lane| lane.attempts).sum()
+    }
+}
+
+mod lossy_path {
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&path.to_string_lossy())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        String::deserialize(from).map(PathBuf::from)
+    }
+}

@@ -1,0 +1,147 @@
+//! The record of a run: what `show` renders, and the schema that is published.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Admission, Ballot, Candidate, CandidateId, CommitId, Decision, Exit, GateReport, LaneId, Plan,
+    RunId, Stop, TreeId, Usage,
+};
+
+/// Version of the record's schema. It grows with every change that an older reader can't take.
+pub const RECORD_VERSION: u32 = 1;
+
+/// Version of the rules that admit, weigh and decide. A record carries the one that decided it.
+pub const RULES_VERSION: u32 = 1;
+
+/// Which command made the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    /// `run` and `demo`.
+    Run,
+    /// `pick`.
+    Pick,
+    /// `gate`.
+    Gate,
+}
+
+/// Something that did not end the run and that a reader must know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// A stable kebab-case code (`sandbox-waived`, `gates-incomplete`, `dirty-left-out`, …).
+    pub code: String,
+    /// In words, with what to do next.
+    pub message: String,
+}
+
+/// The base of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BaseRecord {
+    /// The revision as it was asked for.
+    pub rev: String,
+    /// The commit it named.
+    pub commit: CommitId,
+    /// The base tree; with `--dirty` it holds the working tree's changes, too.
+    pub tree: TreeId,
+    /// Whether uncommitted changes are part of the tree.
+    pub dirty: bool,
+    /// The gates' reports on the base.
+    pub gates: Vec<GateReport>,
+}
+
+/// How the sandbox stood when the run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxRecord {
+    /// `namespaces` (the strong tier), `landlock` (the weak tier), `none`.
+    pub tier: String,
+    /// `proof` or `waiver`; `none` when no code was to run.
+    pub permit: String,
+    /// Every canary probe by name, and whether its attack was stopped.
+    pub probes: BTreeMap<String, bool>,
+}
+
+/// A lane's attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LaneRecord {
+    /// The lane.
+    pub lane: LaneId,
+    /// Its model, as `PROVIDER:MODEL`.
+    pub model: String,
+    /// How it ended.
+    pub stop: Stop,
+    /// The candidate it left, if any.
+    pub candidate: Option<CandidateId>,
+    /// Why it left none, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_none: Option<String>,
+    /// Turns of its conversation.
+    pub turns: u32,
+    /// What it used.
+    pub usage: Usage,
+    /// How long it took, in milliseconds.
+    pub millis: u64,
+}
+
+/// A candidate with everything that was said of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CandidateRecord {
+    /// The candidate.
+    pub candidate: Candidate,
+    /// What admission said.
+    pub admission: Admission,
+    /// Another candidate with an equal tree that stands for this one, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<CandidateId>,
+    /// The gates' reports; empty when refused or when it is another's equal.
+    pub gates: Vec<GateReport>,
+    /// Its consensus score, when it was weighed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+}
+
+/// The whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunRecord {
+    /// Version of this schema.
+    pub version: u32,
+    /// Version of the rules that decided.
+    pub rules: u32,
+    /// The engine's version.
+    pub engine: String,
+    /// Which command.
+    pub kind: RunKind,
+    /// The run's id.
+    pub run: RunId,
+    /// When it began.
+    #[schemars(with = "String")]
+    pub started: jiff::Timestamp,
+    /// How long it took, in milliseconds.
+    pub millis: u64,
+    /// What it was to do.
+    pub plan: Plan,
+    /// True when the models were scripted.
+    pub scripted: bool,
+    /// The base.
+    pub base: BaseRecord,
+    /// The sandbox.
+    pub sandbox: SandboxRecord,
+    /// The lanes.
+    pub lanes: Vec<LaneRecord>,
+    /// The candidates.
+    pub candidates: Vec<CandidateRecord>,
+    /// The judges' ballots.
+    pub ballots: Vec<Ballot>,
+    /// The decision.
+    pub decision: Decision,
+    /// What a reader must know.
+    pub warnings: Vec<Warning>,
+    /// What models were asked, lanes, judges and synthesizer together.
+    pub usage: Usage,
+    /// How the command ended.
+    pub exit: Exit,
+    /// Prompts and judges that were used: name to `layer:sha256`.
+    pub definitions: BTreeMap<String, String>,
+}

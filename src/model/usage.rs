@@ -1,0 +1,109 @@
+//! Tokens and money. An unknown price stays unknown: it is never counted as 0.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An amount of money in millionths of a US dollar.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct MicroUsd(pub u64);
+
+impl MicroUsd {
+    /// From dollars, rounded up to the next millionth, so that a reservation is never too small.
+    /// `None` for a negative, infinite or not-a-number amount.
+    pub fn from_usd(usd: f64) -> Option<Self> {
+        let micro = (usd * 1e6 - 1e-6).ceil();
+        (usd.is_finite() && usd >= 0.0 && micro < u64::MAX as f64)
+            .then_some(Self(micro.max(0.0) as u64))
+    }
+
+    /// In dollars.
+    pub fn usd(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl fmt::Display for MicroUsd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${:.4}", self.usd())
+    }
+}
+
+/// What something cost: known in part or whole, and whether some of it has no known price.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cost {
+    /// The part whose price is known.
+    pub known: MicroUsd,
+    /// True when some calls' price is unknown, so that the real cost is higher than `known`.
+    pub partly_unknown: bool,
+}
+
+impl Cost {
+    /// The cost of a call whose model has no known price.
+    pub const UNKNOWN: Self = Self { known: MicroUsd(0), partly_unknown: true };
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.known.0, self.partly_unknown) {
+            (0, true) => f.write_str("price unknown"),
+            (_, true) => write!(f, "{} + unknown", self.known),
+            (_, false) => write!(f, "{}", self.known),
+        }
+    }
+}
+
+/// What models were asked and answered, as their servers counted it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Requests that a model answered.
+    pub calls: u64,
+    /// Input tokens that were not read from a cache.
+    pub input_tokens: u64,
+    /// Output tokens, reasoning included.
+    pub output_tokens: u64,
+    /// Input tokens that were read from the server's prefix cache.
+    pub cache_read_tokens: u64,
+    /// Input tokens that were written to the server's prefix cache.
+    pub cache_write_tokens: u64,
+    /// What that cost.
+    pub cost: Cost,
+}
+
+impl Usage {
+    /// All tokens, in and out.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cache_read_tokens += other.cache_read_tokens;
+        self.cache_write_tokens += other.cache_write_tokens;
+        self.cost.known.0 = self.cost.known.0.saturating_add(other.cost.known.0);
+        self.cost.partly_unknown |= other.cost.partly_unknown;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_rounds_up_and_refuses_nonsense() {
+        assert_eq!(MicroUsd::from_usd(0.000_000_1), Some(MicroUsd(1)));
+        assert_eq!(MicroUsd::from_usd(1.5), Some(MicroUsd(1_500_000)));
+        assert_eq!(MicroUsd::from_usd(-1.0), None);
+        assert_eq!(MicroUsd::from_usd(f64::NAN), None);
+        assert_eq!(Cost::UNKNOWN.to_string(), "price unknown");
+    }
+}

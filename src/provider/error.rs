@@ -1,0 +1,83 @@
+//! What can go wrong between a request and its answer.
+
+use std::time::Duration;
+
+/// The kind of a provider error, as records name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// No key is set, or the server refused it (401, 403).
+    Auth,
+    /// The account can't pay (402, `insufficient_quota`).
+    Payment,
+    /// The server does not know the model (404).
+    UnknownModel,
+    /// Too many requests (429).
+    RateLimited,
+    /// The server is overloaded or broken (5xx, 529).
+    Overloaded,
+    /// No connection could be made, or it broke.
+    Unreachable,
+    /// A deadline passed: connect, first byte, idle or whole.
+    Timeout,
+    /// The conversation is longer than the model's context window.
+    ContextOverflow,
+    /// The server refused the request's form or contents (other 4xx).
+    BadRequest,
+    /// The answer broke the protocol: a truncated stream, bad JSON, a missing end.
+    Protocol,
+    /// The run's budget does not allow the call.
+    Budget,
+    /// The run was cancelled.
+    Cancelled,
+}
+
+impl ErrorClass {
+    /// The stable kebab-case name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::Payment => "payment",
+            Self::UnknownModel => "unknown-model",
+            Self::RateLimited => "rate-limited",
+            Self::Overloaded => "overloaded",
+            Self::Unreachable => "unreachable",
+            Self::Timeout => "timeout",
+            Self::ContextOverflow => "context-overflow",
+            Self::BadRequest => "bad-request",
+            Self::Protocol => "protocol",
+            Self::Budget => "budget",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether asking the same again can help.
+    pub fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            Self::RateLimited
+                | Self::Overloaded
+                | Self::Unreachable
+                | Self::Timeout
+                | Self::Protocol
+        )
+    }
+}
+
+/// A request that got no whole answer. The message never holds a key.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ProviderError {
+    /// Its class.
+    pub class: ErrorClass,
+    /// What the server or the network said, and what to do next.
+    pub message: String,
+    /// How long the server asked to wait.
+    pub retry_after: Option<Duration>,
+}
+
+impl ProviderError {
+    /// An error without a wait.
+    pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self { class, message: message.into(), retry_after: None }
+    }
+}

@@ -1,0 +1,170 @@
+//! What a sandboxed process may see and use, and how it ended.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use crate::model::RunToken;
+
+/// Something to mount into a job's private view of the file system, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mount {
+    /// `from` of the host, read-only, at `at`.
+    ReadOnly {
+        /// Host path.
+        from: PathBuf,
+        /// Path in the job's view.
+        at: PathBuf,
+    },
+    /// `from` of the host, writable, at `at`.
+    ReadWrite {
+        /// Host path.
+        from: PathBuf,
+        /// Path in the job's view.
+        at: PathBuf,
+    },
+    /// An empty writable directory in memory.
+    Tmp {
+        /// Path in the job's view.
+        at: PathBuf,
+        /// Its largest size in bytes.
+        bytes: u64,
+    },
+    /// An overlay. Only one job at a time may use an `upper`.
+    Overlay {
+        /// Read-only layers, topmost first.
+        lower: Vec<PathBuf>,
+        /// The layer that takes writes.
+        upper: PathBuf,
+        /// The overlay's own work directory, on the same file system as `upper`.
+        work: PathBuf,
+        /// Path in the job's view.
+        at: PathBuf,
+    },
+}
+
+/// Whether a job may reach a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// Loopback of its own only.
+    Off,
+    /// The host's network: only for the operator's own setup command.
+    Host,
+}
+
+/// Limits of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Wall-clock time.
+    pub wall: Duration,
+    /// Address space of each process, in bytes.
+    pub memory_bytes: u64,
+    /// Processes at once.
+    pub processes: u64,
+    /// The largest file that it may write, in bytes.
+    pub file_bytes: u64,
+    /// Output kept, in bytes, head and tail; the rest is counted and dropped.
+    pub output_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wall: Duration::from_secs(600),
+            memory_bytes: 8 << 30,
+            processes: 1024,
+            file_bytes: 4 << 30,
+            output_bytes: 1 << 20,
+        }
+    }
+}
+
+/// A process to run.
+#[derive(Clone, Debug)]
+pub struct JobSpec {
+    /// The run token that it is stamped with.
+    pub token: RunToken,
+    /// What it is, for lists (`typecheck c3`).
+    pub label: String,
+    /// The program and its arguments. The program is looked up in the job's own `PATH`.
+    pub argv: Vec<OsString>,
+    /// Its whole environment; nothing is inherited.
+    pub env: Vec<(OsString, OsString)>,
+    /// Its working directory, in its view.
+    pub cwd: PathBuf,
+    /// What it sees beside the system's read-only directories, `/proc`, `/dev` and a private `/tmp`.
+    pub mounts: Vec<Mount>,
+    /// Network.
+    pub network: Network,
+    /// Limits.
+    pub limits: Limits,
+    /// Bytes for its standard input; closed at once when empty.
+    pub stdin: Vec<u8>,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobStatus {
+    /// It exited by itself.
+    Exited(i32),
+    /// A signal ended it.
+    Signalled(i32),
+    /// Its wall-clock limit ended it.
+    TimedOut,
+    /// The engine ended it.
+    Killed,
+}
+
+/// A job's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobExit {
+    /// How.
+    pub status: JobStatus,
+    /// Standard output and error, interleaved as they came, head and tail kept.
+    pub output: Vec<u8>,
+    /// Bytes of output that were dropped from its middle.
+    pub dropped: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Why a job could not be run. Never the job's own failure.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// No sandbox could be proved and no waiver was given.
+    #[error("no sandbox, no execution: {0}")]
+    NotPermitted(String),
+    /// A namespace, a mount or another part could not be set up.
+    #[error("failed to set up the sandbox: {0}")]
+    Setup(String),
+    /// The program is not there or can't be executed.
+    #[error("failed to start {program}: {reason}")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        reason: String,
+    },
+    /// The warden ended or can't be reached.
+    #[error("the sandbox's warden is gone: {0}")]
+    WardenGone(String),
+    /// The run was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// Something that runs jobs under a permit that it holds: the warden's launcher, or a test's double.
+pub trait Launch: Send + Sync {
+    /// Runs a job to its end.
+    ///
+    /// # Errors
+    /// A [`SandboxError`] when the job could not be run; a job that fails is a [`JobExit`].
+    fn run<'a>(
+        &'a self,
+        spec: JobSpec,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<JobExit, SandboxError>>;
+}
