@@ -1,0 +1,1 @@
+//! Integration tests, one binary: what they need of the product is its own executable.
