@@ -1,1 +1,15 @@
-//! (header to be written)
+//! The only place that knows the order of the stages; it owns the run.
+//!
+//! `assemble` makes the real phases, `run` walks through them, `decide` is pure. Never here: rendering.
+
+mod decide;
+mod error;
+mod phases;
+mod run;
+
+pub use decide::{Standing, decide};
+pub use error::PipelineError;
+pub use phases::{
+    Admit, Attempt, Fuse, Judge, LaneRun, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
+};
+pub use run::{Given, Order, execute};
