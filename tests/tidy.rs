@@ -40,9 +40,17 @@ const NEVER: &[(&[&str], &str, &str)] = &[
     (&["model", "fence"], "tokio", "model and fence know no runtime"),
     (&["model", "fence", "config"], "clap", "only cli parses command lines"),
     (&["patch", "select", "fence", "model"], "git2", "pure modules know no git"),
-    (&["patch", "provider", "prompt", "judge", "synth", "worker", "cli"], "std::process::Command", "only sandbox starts processes"),
+    (
+        &["patch", "provider", "prompt", "judge", "synth", "worker", "cli"],
+        "std::process::Command",
+        "only sandbox starts processes",
+    ),
     (&["worker", "judge", "synth", "fanout", "select", "cli"], "git2", "git lives in repo"),
-    (&["gate", "tools", "repo", "sandbox", "select", "cli"], "reqwest", "the wire lives in provider"),
+    (
+        &["gate", "tools", "repo", "sandbox", "select", "cli"],
+        "reqwest",
+        "the wire lives in provider",
+    ),
     (&["gate", "select", "repo", "sandbox", "jobs", "tools"], "crate::provider", "no models there"),
     (&["judge", "select"], "std::fs", "judge and select read no files"),
     (&["tools"], "current_dir", "a tool never uses the process's own directory (contract C4)"),
@@ -79,7 +87,10 @@ fn code_of(text: &str) -> String {
     while let Some(line) = lines.next() {
         if line.trim_start().starts_with("#[cfg(test)]") {
             // A file's tests stand last; a test-only item before them ends at its closing brace.
-            if lines.peek().is_some_and(|next| next.trim_start().starts_with("mod ") && !next.ends_with(';')) {
+            if lines
+                .peek()
+                .is_some_and(|next| next.trim_start().starts_with("mod ") && !next.ends_with(';'))
+            {
                 break;
             }
             continue;
@@ -94,7 +105,9 @@ fn code_of(text: &str) -> String {
 
 fn is_test_file(path: &Path) -> bool {
     let name = path.file_name().unwrap().to_str().unwrap();
-    name == "tests.rs" || name.ends_with("_tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
+    name == "tests.rs"
+        || name.ends_with("_tests.rs")
+        || path.components().any(|part| part.as_os_str() == "tests")
 }
 
 #[test]
@@ -119,7 +132,9 @@ fn every_module_uses_only_lower_ranks() {
 }
 
 fn used_modules(code: &str) -> Vec<String> {
-    let name = |rest: &str| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let name = |rest: &str| {
+        rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+    };
     let mut used: Vec<_> = code.split("crate::").skip(1).map(name).collect();
     for group in code.split("crate::{").skip(1) {
         let body = group.split("};").next().unwrap_or_default();
@@ -183,13 +198,15 @@ fn files_stay_small_and_say_what_they_are() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let main = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/main.rs")).unwrap();
+    let main =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/main.rs")).unwrap();
     assert!(main.lines().count() < 60, "main.rs is too long");
 }
 
 #[test]
 fn the_lock_file_holds_at_most_300_packages() {
-    let lock = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).unwrap();
+    let lock =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).unwrap();
     let count = lock.matches("[[package]]").count();
     assert!(count <= 300, "{count} packages");
 }

@@ -68,7 +68,11 @@ fn why_no_survivor(lanes: &[LaneRecord], candidates: &[CandidateRecord]) -> NoWi
     if standings.contains(&Standing::Passed) {
         return NoWinner::OnlyPartial;
     }
-    if standings.contains(&Standing::Unproved) { NoWinner::GatesCouldNotRun } else { NoWinner::NothingPassed }
+    if standings.contains(&Standing::Unproved) {
+        NoWinner::GatesCouldNotRun
+    } else {
+        NoWinner::NothingPassed
+    }
 }
 
 /// Failures of the workspace or the engine itself are not the model server's.
@@ -100,10 +104,11 @@ fn unreachable_text(lanes: &[LaneRecord]) -> String {
 }
 
 fn infra_text(candidates: &[CandidateRecord]) -> String {
-    let reasons = candidates.iter().flat_map(|row| &row.gates).filter_map(|report| match &report.verdict {
-        Verdict::Infra { reason } => Some(reason.as_str()),
-        _ => None,
-    });
+    let reasons =
+        candidates.iter().flat_map(|row| &row.gates).filter_map(|report| match &report.verdict {
+            Verdict::Infra { reason } => Some(reason.as_str()),
+            _ => None,
+        });
     let first = reasons.into_iter().next().unwrap_or("they did not run");
     format!("the gates could not run, so nothing is proved: {first}")
 }

@@ -5,11 +5,9 @@
 mod decide;
 mod error;
 mod phases;
-mod run;
 
 pub use decide::{Standing, decide};
 pub use error::PipelineError;
 pub use phases::{
-    Admit, Attempt, Fuse, Judge, LaneRun, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
+    Admit, Attempt, Fuse, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
 };
-pub use run::{Given, Order, execute};

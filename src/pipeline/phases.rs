@@ -3,24 +3,14 @@
 //! The real phases are made in `assemble`; a test takes one out and puts its own in.
 
 use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
 
 use super::PipelineError;
+use crate::fanout::LaneRun;
 use crate::model::chat::Message;
 use crate::model::{
-    Admission, Ballot, CandidateId, Claim, Decision, Family, GateReport, LaneId, Stop,
-    TreeId, Usage,
+    Admission, Ballot, CandidateId, Claim, Decision, Family, GateReport, Stop, TreeId, Usage,
 };
-
-/// One attempt of a lane, before it ran.
-#[derive(Clone, Debug)]
-pub struct LaneRun {
-    /// Its id.
-    pub lane: LaneId,
-    /// Its place in the plan's order, from 0.
-    pub index: u32,
-    /// The lane of the plan that it belongs to.
-    pub spec: crate::model::Lane,
-}
 
 /// What an attempt left.
 #[derive(Clone, Debug)]
@@ -45,8 +35,8 @@ pub struct Attempt {
 
 /// Runs one attempt of a lane in a workspace of its own.
 pub trait Work: Send + Sync {
-    /// Runs it to its end. Failures are values of `Attempt::stop`.
-    fn attempt<'a>(&'a self, run: &'a LaneRun) -> BoxFuture<'a, Attempt>;
+    /// Runs it to its end. Failures are values of `Attempt::stop`; `cancel` ends it within seconds.
+    fn attempt(&self, run: LaneRun, cancel: CancellationToken) -> BoxFuture<'static, Attempt>;
 }
 
 /// Admits diffs.
@@ -160,4 +150,3 @@ pub struct Phases {
     /// Synthesizer.
     pub fuse: Option<Box<dyn Fuse>>,
 }
-
