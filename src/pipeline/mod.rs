@@ -5,9 +5,14 @@
 mod decide;
 mod error;
 mod phases;
+mod run;
+mod stages;
+mod tell;
 
 pub use decide::{Standing, decide};
 pub use error::PipelineError;
 pub use phases::{
     Admit, Attempt, Fuse, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
 };
+pub use run::{Given, Order, execute};
+pub use tell::Teller;
