@@ -1,1 +1,11 @@
-//! (header to be written)
+//! Proof: setup, apply, typecheck and tests, in the sandbox, against the base's own result.
+//!
+//! Lives here: finding the commands, what defines a gate and therefore comes from the base, reading
+//! the tools' output, comparing with the base, and running it all. Never here: models.
+
+mod detect;
+mod read;
+mod tool;
+
+pub use detect::{Detected, detect};
+pub use tool::tool_of;
