@@ -48,3 +48,21 @@ impl From<JournalError> for CliError {
         Self { exit, message: error.to_string() }
     }
 }
+
+impl From<crate::config::ConfigError> for CliError {
+    fn from(error: crate::config::ConfigError) -> Self {
+        Self::usage(error)
+    }
+}
+
+impl From<crate::config::TrustError> for CliError {
+    fn from(error: crate::config::TrustError) -> Self {
+        Self::internal(error)
+    }
+}
+
+impl From<crate::pipeline::PipelineError> for CliError {
+    fn from(error: crate::pipeline::PipelineError) -> Self {
+        Self { exit: error.exit(), message: error.to_string() }
+    }
+}

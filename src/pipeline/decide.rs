@@ -164,10 +164,46 @@ pub fn only_survivor(row: &CandidateRecord) -> Option<Decision> {
     })
 }
 
+/// What `gate` says: every diff for itself.
+pub fn gated(candidates: &[CandidateRecord]) -> Decision {
+    let standing = |row: &CandidateRecord| {
+        // An equal tree was gated once, on the candidate that stands for it.
+        let stands = row.same_as.as_ref().unwrap_or(&row.candidate.id);
+        let gates = candidates.iter().find(|other| other.candidate.id == *stands);
+        let gates = gates.map_or(&[][..], |other| &other.gates);
+        Standing::of(row.admission.tree().is_some(), gates)
+    };
+    let (passed, others): (Vec<_>, Vec<_>) =
+        candidates.iter().partition(|row| standing(row) == Standing::Passed);
+    let ids =
+        |rows: Vec<&CandidateRecord>| rows.iter().map(|row| row.candidate.id.clone()).collect();
+    let unproved = others.iter().any(|row| standing(row) == Standing::Unproved);
+    let reason = match (passed.len(), candidates.len(), unproved) {
+        (passed, all, false) => format!("{passed} of {all} passed every gate"),
+        (passed, all, true) => format!("{passed} of {all} passed; {}", infra_text(candidates)),
+    };
+    Decision {
+        outcome: Outcome::Gated { passed: ids(passed), others: ids(others) },
+        basis: None,
+        confidence: Confidence::Low,
+        reason,
+        evidence: Vec::new(),
+    }
+}
+
 /// How a command ends on a decision.
-pub fn exit_of(decision: &Decision) -> Exit {
+pub fn exit_of(decision: &Decision, candidates: &[CandidateRecord]) -> Exit {
     match &decision.outcome {
         Outcome::Winner { .. } => Exit::Done,
+        Outcome::Gated { passed, others } if others.is_empty() && !passed.is_empty() => Exit::Done,
+        Outcome::Gated { .. } => {
+            let unproved = |row: &CandidateRecord| {
+                row.same_as.is_none()
+                    && Standing::of(row.admission.tree().is_some(), &row.gates)
+                        == Standing::Unproved
+            };
+            if candidates.iter().any(unproved) { Exit::Infra } else { Exit::NoWinner }
+        }
         Outcome::NoWinner { reason, .. } => match reason {
             NoWinner::ModelsUnreachable => Exit::Models,
             NoWinner::GatesCouldNotRun => Exit::Infra,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::decide::{Standing, decide, exit_of, no_survivor, none, only_survivor};
+use super::decide::{Standing, decide, exit_of, gated, no_survivor, none, only_survivor};
 use super::tell::Teller;
 use super::{Phases, PipelineError, Survivor};
 use crate::journal::{Entry, RunDir};
@@ -112,6 +112,9 @@ impl<'a> Run<'a> {
         }
         self.collect().await?;
         self.prove_candidates().await?;
+        if self.record.kind == RunKind::Gate && !self.cancelled() {
+            return Ok(gated(&self.record.candidates));
+        }
         let survivors = self.survivors()?;
         if self.cancelled() && survivors.len() != 1 {
             return Ok(self.cut_off());
@@ -326,7 +329,7 @@ impl<'a> Run<'a> {
     fn finish(mut self, decision: Decision) -> Result<RunRecord, PipelineError> {
         self.warn_of_gaps(&decision);
         self.tell.send(RunEvent::Decided { decision: decision.clone() });
-        self.record.exit = exit_of(&decision);
+        self.record.exit = exit_of(&decision, &self.record.candidates);
         self.record.decision = decision;
         self.record.millis = self.began.elapsed().as_millis() as u64;
         for lane in &self.record.lanes {
