@@ -1,0 +1,215 @@
+//! Asking again, when that can help.
+//!
+//! By the error's class, with growing waits and jitter, never shorter than the server asked for, within
+//! a number of tries and a sum of waits. A try that may have been charged marks the reply's cost as
+//! partly unknown. Never here: the wire, money.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use futures_util::future::{BoxFuture, FutureExt};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::rate::{Passed, RateGate};
+use super::{ErrorClass, Provider, ProviderError};
+use crate::model::chat::{Delta, ModelReply, ModelRequest};
+
+/// How often and how long to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// The most tries of one call, the first included. Broken connections and answers get at most 3
+    /// of them, passed deadlines at most 2.
+    pub max_tries: u32,
+    /// The first wait; each further one is twice as long, plus up to as much again by chance.
+    pub first_wait: Duration,
+    /// The longest wait that is not asked for by the server.
+    pub longest_wait: Duration,
+    /// The most time that one call may spend waiting, the server's own wishes included.
+    pub total_wait: Duration,
+    /// The seed of the chance in waits; `None` draws one. Every lane needs another one.
+    pub seed: Option<u64>,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_tries: 6,
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(30),
+            total_wait: Duration::from_secs(300),
+            seed: None,
+        }
+    }
+}
+
+impl RetryPolicy {
+    fn tries(&self, class: ErrorClass) -> u32 {
+        match class {
+            ErrorClass::Timeout => self.max_tries.min(2),
+            ErrorClass::Unreachable | ErrorClass::Protocol => self.max_tries.min(3),
+            class if class.is_retryable() => self.max_tries,
+            _ => 1,
+        }
+    }
+
+    fn waits(&self) -> impl Iterator<Item = Duration> + Send + use<> {
+        let builder = ExponentialBuilder::new()
+            .with_min_delay(self.first_wait)
+            .with_max_delay(self.longest_wait)
+            .without_max_times()
+            .with_jitter();
+        match self.seed {
+            Some(seed) => builder.with_jitter_seed(seed).build(),
+            None => builder.build(),
+        }
+    }
+}
+
+/// A provider that asks again. All lanes of an endpoint must share one, or at least its gate.
+pub struct Retrying {
+    inner: Arc<dyn Provider>,
+    policy: RetryPolicy,
+    gate: RateGate,
+}
+
+/// What one call has been through.
+struct Tried {
+    tries: u32,
+    waited: Duration,
+    charged: bool,
+    begun: Instant,
+}
+
+impl Retrying {
+    /// Asks `inner` again under `policy`, with a rate gate of its own.
+    pub fn new(inner: Arc<dyn Provider>, policy: RetryPolicy) -> Self {
+        Self::with_gate(inner, policy, RateGate::default())
+    }
+
+    /// The same with a gate that other providers of the same endpoint share.
+    pub fn with_gate(inner: Arc<dyn Provider>, policy: RetryPolicy, gate: RateGate) -> Self {
+        Self { inner, policy, gate }
+    }
+
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        sink: &mut (dyn FnMut(Delta) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<ModelReply, ProviderError> {
+        let mut waits = self.policy.waits();
+        let begun = Instant::now();
+        let mut tried = Tried { tries: 0, waited: Duration::ZERO, charged: false, begun };
+        loop {
+            let mut passed = self.pass(&mut tried, cancel).await?;
+            tried.tries += 1;
+            let mut opening = |delta| {
+                passed.open();
+                sink(delta);
+            };
+            let error = match self.inner.call(request, &mut opening, cancel).await {
+                Ok(mut reply) => {
+                    passed.open();
+                    reply.usage.cost.partly_unknown |= tried.charged;
+                    return Ok(reply);
+                }
+                Err(error) => error,
+            };
+            tried.charged |= error.maybe_charged;
+            let own = waits.next().unwrap_or(self.policy.longest_wait);
+            // Never shorter than asked for, and a little longer by chance.
+            let asked = error.retry_after.filter(|asked| !asked.is_zero());
+            let wait = asked.map_or(own, |asked| asked.max(own.min(asked * 2)));
+            settle(passed, &error, wait);
+            self.may_go_on(&error, wait, &tried).map_err(|why| tried.describe(error, why))?;
+            tried.waited += wait;
+            pause(wait, cancel).await.map_err(|error| error.charged(tried.charged))?;
+        }
+    }
+
+    /// Waits at the gate, but not longer than the policy allows.
+    async fn pass(
+        &self,
+        tried: &mut Tried,
+        cancel: &CancellationToken,
+    ) -> Result<Passed, ProviderError> {
+        let left = self.policy.total_wait.saturating_sub(tried.waited);
+        let begun = Instant::now();
+        let passed = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(ProviderError::cancelled().charged(tried.charged)),
+            passed = self.gate.pass(begun + left) => passed,
+        };
+        tried.waited += begun.elapsed();
+        passed.ok_or_else(|| {
+            let message = "the server asks everybody to wait for longer than a call may wait; \
+                           lower `--max-parallel` or try again later";
+            ProviderError::new(ErrorClass::RateLimited, message).charged(tried.charged)
+        })
+    }
+
+    /// Whether to ask again; the reason when not.
+    fn may_go_on(
+        &self,
+        error: &ProviderError,
+        wait: Duration,
+        tried: &Tried,
+    ) -> Result<(), Option<String>> {
+        if !error.class.is_retryable() {
+            return Err(None);
+        }
+        if tried.waited + wait > self.policy.total_wait {
+            return Err(Some(format!("waiting {wait:.1?} more would be too long")));
+        }
+        if tried.tries >= self.policy.tries(error.class) {
+            return Err(Some("that was the last try".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl Provider for Retrying {
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        sink: &'a mut (dyn FnMut(Delta) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
+        self.ask(request, sink, cancel).boxed()
+    }
+}
+
+impl Tried {
+    fn describe(&self, mut error: ProviderError, why: Option<String>) -> ProviderError {
+        if let Some(why) = why {
+            let (tries, seconds) = (self.tries, self.begun.elapsed().as_secs_f64());
+            let times = if tries == 1 { "once" } else { "times" };
+            let tries = if tries == 1 { String::new() } else { format!("{tries} ") };
+            error.message =
+                format!("{} (asked {tries}{times} in {seconds:.1} s; {why})", error.message);
+        }
+        error.charged(self.charged)
+    }
+}
+
+/// Tells the gate how the try ended.
+fn settle(mut passed: Passed, error: &ProviderError, wait: Duration) {
+    let asked_to_wait = error.class == ErrorClass::RateLimited
+        || (error.class == ErrorClass::Overloaded && error.retry_after.is_some());
+    if asked_to_wait {
+        passed.shut(wait);
+    } else if !error.class.is_retryable() && error.class != ErrorClass::Cancelled {
+        // An answer of another kind: the rate is not what is wrong.
+        passed.open();
+    }
+}
+
+async fn pause(wait: Duration, cancel: &CancellationToken) -> Result<(), ProviderError> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(ProviderError::cancelled()),
+        () = sleep(wait) => Ok(()),
+    }
+}
