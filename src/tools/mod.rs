@@ -14,6 +14,10 @@ mod read_file;
 mod registry;
 pub(crate) mod secrets;
 mod submit;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod workspace;
 mod write_file;
 

@@ -119,14 +119,18 @@ fn cut(path: &str, part: &str, first: u64, total: u64) -> String {
 
 /// Where the head ends: after a line, when a line ends in it, else on a character boundary.
 fn head_end(text: &str) -> usize {
-    let most = text.floor_char_boundary(HEAD);
+    let most = (0..=HEAD).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     text[..most].rfind('\n').map_or(most, |at| at + 1)
 }
 
 /// Where the tail starts: at a line, when one starts in it.
 fn tail_start(text: &str) -> usize {
-    let least = text.ceil_char_boundary(text.len() - (MAX_BODY - HEAD));
-    text[least..text.len() - 1].find('\n').map_or(least, |at| least + at + 1)
+    let least = text.len() - (MAX_BODY - HEAD);
+    let least = (least..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    match text[least..].find('\n').map(|at| least + at + 1) {
+        Some(start) if start < text.len() => start,
+        _ => least,
+    }
 }
 
 fn lines_in(text: &str) -> u64 {

@@ -1,0 +1,7 @@
+//! The file tools as a worker sees them: each test goes through the registry.
+
+mod edit;
+mod escape;
+mod read;
+mod registry;
+mod search;
