@@ -1,10 +1,11 @@
 //! `bakeoff diff`.
 
 use super::context::Context;
+use super::finish::applied_diff;
 use super::output::write_stdout;
 use super::{CliError, Exit};
 use crate::journal::Runs;
-use crate::model::{CandidateId, RunRecord};
+use crate::model::{ArtifactId, CandidateId, RunRecord};
 
 /// Print the diff of a run's winner, or of a candidate by its id
 #[derive(clap::Args, Debug)]
@@ -15,10 +16,13 @@ pub struct Args {
     /// A candidate's id (`c2`) instead of the winner
     #[arg(long, value_name = "ID")]
     candidate: Option<String>,
+    /// Print it byte for byte as it was proposed, before any repair
+    #[arg(long)]
+    raw: bool,
 }
 
 impl Args {
-    /// Prints the diff, byte for byte as it was proposed.
+    /// Prints the diff.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
         let dir = Runs::new(&context.state).find(&self.run)?;
         let record = dir.record()?;
@@ -28,8 +32,11 @@ impl Args {
                 record.run, record.decision.reason
             )));
         };
-        let diff = diff_of(&record, &wanted)?;
-        write_stdout(&dir.artifacts().get(&diff)?)?;
+        let bytes = match self.raw {
+            true => dir.artifacts().get(&proposed(&record, &wanted)?)?,
+            false => applied_diff(&record, &dir, &wanted)?,
+        };
+        write_stdout(&bytes)?;
         Ok(Exit::Done)
     }
 }
@@ -45,7 +52,7 @@ pub fn wanted(record: &RunRecord, asked: Option<&str>) -> Result<Option<Candidat
     Err(CliError::usage(format!("run {} has no candidate {asked:?}; it has: {list}", record.run)))
 }
 
-fn diff_of(record: &RunRecord, id: &CandidateId) -> Result<crate::model::ArtifactId, CliError> {
+fn proposed(record: &RunRecord, id: &CandidateId) -> Result<ArtifactId, CliError> {
     let row = record.candidates.iter().find(|row| row.candidate.id == *id);
     row.map(|row| row.candidate.diff.clone())
         .ok_or_else(|| CliError::internal(format!("the record names {id} and does not hold it")))

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::context::Context;
-use super::finish::{finish, listener};
+use super::finish::carry_out;
 use super::flags::{GateFlags, JudgeFlags, OutputFlags, RepoFlags, TaskFlags};
-use super::launch::{Request, perform, prepare};
-use super::{CliError, Exit, preview, task};
+use super::launch::Request;
+use super::{CliError, Exit, task};
 use crate::model::RunKind;
 
 /// Prove diffs that were made elsewhere and pick one
@@ -53,14 +53,6 @@ impl Args {
             instance: self.instance.as_deref(),
             config: None,
         };
-        let prepared = prepare(request, context)?;
-        if self.output.dry_run {
-            return preview::dry_run(&prepared, &self.output, context);
-        }
-        preview::announce(&prepared, &self.output);
-        let listener = listener(&self.output, context);
-        let (record, dir) = perform(prepared, listener.sink(), context)?;
-        listener.close();
-        finish(&record, &dir, &self.output, context)
+        carry_out(request, &self.output, context)
     }
 }

@@ -1,10 +1,10 @@
 //! `bakeoff run`.
 
 use super::context::Context;
-use super::finish::{finish, listener};
+use super::finish::carry_out;
 use super::flags::{GateFlags, JudgeFlags, LaneFlags, OutputFlags, RepoFlags, TaskFlags};
-use super::launch::{Request, perform, prepare};
-use super::{CliError, Exit, preview, task};
+use super::launch::Request;
+use super::{CliError, Exit, task};
 use crate::model::RunKind;
 
 /// Fan a task out to parallel workers, prove every diff, and pick one
@@ -48,14 +48,6 @@ impl Args {
             instance: None,
             config: None,
         };
-        let prepared = prepare(request, context)?;
-        if self.output.dry_run {
-            return preview::dry_run(&prepared, &self.output, context);
-        }
-        preview::announce(&prepared, &self.output);
-        let listener = listener(&self.output, context);
-        let (record, dir) = perform(prepared, listener.sink(), context)?;
-        listener.close();
-        finish(&record, &dir, &self.output, context)
+        carry_out(request, &self.output, context)
     }
 }

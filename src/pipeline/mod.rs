@@ -4,6 +4,7 @@
 
 mod decide;
 mod error;
+mod models;
 mod phases;
 mod run;
 mod stages;
@@ -11,6 +12,7 @@ mod tell;
 
 pub use decide::{Standing, decide};
 pub use error::PipelineError;
+pub use models::{Estimate, Models, estimate};
 pub use phases::{
     Admit, Attempt, Fuse, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
 };

@@ -41,6 +41,11 @@ impl Teller {
         self.sink.send(event);
     }
 
+    /// Keeps a failure to write for the next check.
+    pub fn fail(&self, error: JournalError) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
     /// Tells of a warning.
     pub fn warn(&self, warning: Warning) {
         self.send(RunEvent::Warned { warning });
