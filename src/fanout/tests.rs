@@ -35,14 +35,14 @@ fn options(max_parallel: usize) -> FanoutOptions {
 
 #[tokio::test]
 async fn results_keep_the_plans_order_whatever_arrives_first() {
-    let last_first = Arc::new(tokio::sync::Notify::new());
+    let last_first = CancellationToken::new();
     let start = |lane: LaneRun, _| {
-        let notify = last_first.clone();
+        let gone = last_first.clone();
         async move {
             if lane.index == 2 {
-                notify.notify_waiters()
+                gone.cancel()
             } else {
-                notify.notified().await
+                gone.cancelled().await
             }
             lane.index
         }

@@ -17,6 +17,9 @@ use crate::tools::Submission;
 /// How long a call that was told to stop may take to come back by itself.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// How long the last word of a worker without a time limit may take.
+const LAST_WORD: Duration = Duration::from_secs(120);
+
 /// The largest answer that is kept, in bytes.
 const ANSWER_CAP: usize = 64 * 1024;
 
@@ -203,7 +206,8 @@ impl Loop {
         if may_speak && self.turns > 0 {
             self.history.say(texts::SUMMARIZE);
             let max = SUMMARY_TOKENS.min(self.input.limits.max_output_tokens);
-            if let Ok(reply) = self.ask(ToolChoice::Forbidden, max, self.limits.end).await {
+            let until = self.limits.end.unwrap_or_else(|| Instant::now() + LAST_WORD);
+            if let Ok(reply) = self.ask(ToolChoice::Forbidden, max, Some(until)).await {
                 let calls = self.history.reply(&reply);
                 self.refuse_all(&calls);
             }
