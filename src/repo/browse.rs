@@ -35,7 +35,7 @@ impl UserRepo {
         tree.walk(TreeWalkMode::PreOrder, |below, entry| {
             if entry.kind() == Some(ObjectType::Blob) && entry.filemode() != 0o120_000 {
                 let name = std::ffi::OsStr::from_bytes(entry.name_bytes());
-                found.push((path.join(below.unwrap_or_default()).join(name), entry.id()));
+                found.push((path.join(below).join(name), entry.id()));
             }
             if found.len() < MAX_FILES { TreeWalkResult::Ok } else { TreeWalkResult::Abort }
         })
