@@ -146,3 +146,47 @@ pub fn table() -> String {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract C25 C29
+    #[test]
+    fn the_page_holds_this_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/foreign-text.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = page.split_once("<!-- boundaries -->\n").unwrap();
+        let (now, after) = rest.split_once("<!-- /boundaries -->").unwrap();
+        if std::env::var_os("BLESS").is_some() {
+            let table = table();
+            let page = format!("{before}<!-- boundaries -->\n{table}<!-- /boundaries -->{after}");
+            std::fs::write(path, page).unwrap();
+        } else {
+            assert_eq!(now, table(), "run this test with BLESS=1 to write the table again");
+        }
+        assert!(page.contains("A fence lowers the odds, no more."));
+    }
+
+    #[test]
+    fn all_boundaries_are_listed_once() {
+        let mut all = Boundary::ALL.to_vec();
+        all.dedup();
+        // Exhaustive on purpose: a new boundary has to be named here, in ALL and in the table.
+        for boundary in all {
+            match boundary {
+                Boundary::Task
+                | Boundary::RepositoryInstructions
+                | Boundary::ToolResult
+                | Boundary::SteeringOutput
+                | Boundary::Diff
+                | Boundary::Answer
+                | Boundary::Claims
+                | Boundary::GateOutput
+                | Boundary::BaseFile
+                | Boundary::BallotReason
+                | Boundary::ReplyFault => assert!(!boundary.label().is_empty()),
+            }
+        }
+    }
+}
