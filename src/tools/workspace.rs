@@ -17,7 +17,7 @@ pub fn open_workspace(dir: &Path) -> io::Result<Workspace> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(&path, flags, Mode::empty())?;
     let git_dir = path.ancestors().find_map(git_dir_of).unwrap_or_default();
-    Ok(Workspace { root, path, git_dir })
+    Ok(Workspace::borrowed(root, path, git_dir))
 }
 
 /// The git directory behind `top/.git`, which is a directory or a file that names one.
