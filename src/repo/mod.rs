@@ -5,7 +5,6 @@
 //! contents. Paths are bytes everywhere. Never here: models, and processes.
 
 mod bare;
-mod browse;
 mod cache;
 mod dirty;
 mod edit;

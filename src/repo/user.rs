@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use git2::{ErrorClass, ErrorCode, Repository, RepositoryOpenFlags};
 
 use super::error::{GitContext, RepoError, Result, lossy};
-use super::objects::{LINK, TREE, canonical, oid, read_blob};
+use super::objects::{GITLINK, LINK, TREE, canonical, list, oid, read_blob};
 use super::{edit, gitdiff, suggest};
 use crate::model::{CommitId, TreeId};
 
@@ -95,6 +95,51 @@ impl UserRepo {
         }
         let odb = repo.odb().doing("open the object store")?;
         read_blob(&odb, entry.id()).map(Some)
+    }
+
+    /// Whether a commit has a directory at `path`; the empty path is the top.
+    ///
+    /// # Errors
+    /// When the commit or an object on the way is not there.
+    pub fn has_dir(&self, commit: &CommitId, path: &Path) -> Result<bool> {
+        Ok(self.dir_at(&self.repo(), commit, path)?.is_some())
+    }
+
+    /// The regular files below a directory of a commit, with paths from the top; none when there is no
+    /// such directory.
+    ///
+    /// # Errors
+    /// When an object is not there.
+    pub fn files_below(&self, commit: &CommitId, dir: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+        let repo = self.repo();
+        let Some(tree) = self.dir_at(&repo, commit, dir)? else { return Ok(Vec::new()) };
+        let odb = repo.odb().doing("open the object store")?;
+        let mut files = Vec::new();
+        for item in list(&odb, tree)? {
+            if item.leaf.mode != LINK && item.leaf.mode != GITLINK {
+                let path = dir.join(std::ffi::OsStr::from_bytes(&item.path));
+                files.push((path, read_blob(&odb, item.leaf.id)?));
+            }
+        }
+        Ok(files)
+    }
+
+    fn dir_at(
+        &self,
+        repo: &Repository,
+        commit: &CommitId,
+        dir: &Path,
+    ) -> Result<Option<git2::Oid>> {
+        let commit = repo.find_commit(oid(commit.as_str())?).doing("read the commit")?;
+        if dir.as_os_str().is_empty() || dir == Path::new(".") {
+            return Ok(Some(commit.tree_id()));
+        }
+        match commit.tree().doing("read the base tree")?.get_path(dir) {
+            Ok(entry) if entry.kind() == Some(git2::ObjectType::Tree) => Ok(Some(entry.id())),
+            Ok(_) => Ok(None),
+            Err(e) if e.code() == ErrorCode::NotFound => Ok(None),
+            Err(e) => Err(e).doing("read a directory of the base"),
+        }
     }
 
     /// The change that a revision or branch makes, as a git-format diff: from the newest commit that

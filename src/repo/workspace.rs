@@ -38,13 +38,8 @@ pub struct Workspace {
 
 impl Workspace {
     /// A workspace over a directory that somebody else owns: nothing is removed when it is dropped.
-    ///
-    /// # Errors
-    /// When the directory can't be opened.
-    pub fn borrowed(path: &Path, git_dir: &Path) -> Result<Self> {
-        let root = files::open_dir(path).at("open", path)?;
-        let (path, git_dir) = (path.to_owned(), git_dir.to_owned());
-        Ok(Self { root, path, git_dir, stamps: Vec::new(), lease: None })
+    pub fn borrowed(root: OwnedFd, path: PathBuf, git_dir: PathBuf) -> Self {
+        Self { root, path, git_dir, stamps: Vec::new(), lease: None }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::repo::Workspace;
 
 /// Opens `dir` as a workspace. Its git directory is the one of the nearest `.git` at or above it; with
@@ -12,8 +14,10 @@ use crate::repo::Workspace;
 /// When `dir` is not a directory that can be opened.
 pub fn open_workspace(dir: &Path) -> io::Result<Workspace> {
     let path = std::fs::canonicalize(dir)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(&path, flags, Mode::empty())?;
     let git_dir = path.ancestors().find_map(git_dir_of).unwrap_or_default();
-    Workspace::borrowed(&path, &git_dir).map_err(io::Error::other)
+    Ok(Workspace::borrowed(root, path, git_dir))
 }
 
 /// The git directory behind `top/.git`, which is a directory or a file that names one.
