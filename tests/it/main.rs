@@ -1,1 +1,3 @@
 //! Integration tests, one binary: what they need of the product is its own executable.
+
+mod sandbox;

@@ -1,0 +1,82 @@
+//! The weaker tier's rules on paths: Landlock on the host's own view. Never here: mounts.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+
+use super::super::warden::proto::{WireMount, WireSpec};
+use super::system::{DEVICES, ETC};
+use super::view::AtStep;
+
+const ABI_WANTED: ABI = ABI::V6;
+const PROGRAMS: [&str; 8] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store"];
+
+/// Restricts the calling process, and all that it will start, to the system's programs and to the
+/// job's mounts at their own paths.
+///
+/// # Errors
+/// In words, when the kernel has no Landlock or a path of the job can't be opened.
+pub(super) fn restrict(spec: &WireSpec) -> Result<(), String> {
+    let read = AccessFs::from_read(ABI_WANTED);
+    let all = AccessFs::from_all(ABI_WANTED);
+    let mut rules = new_rules()?;
+    for path in PROGRAMS.iter().map(|path| (*path).to_owned()).chain(etc()) {
+        rules = allow_if_there(rules, &path, read)?;
+    }
+    rules = allow_if_there(rules, "/proc", read)?;
+    for device in DEVICES {
+        let use_it = AccessFs::ReadFile | AccessFs::WriteFile;
+        rules = allow_if_there(rules, &format!("/dev/{device}"), use_it)?;
+    }
+    for mount in &spec.mounts {
+        rules = match mount {
+            WireMount::ReadOnly { from, .. } => allow(rules, from, read)?,
+            WireMount::ReadWrite { from, .. } => allow(rules, from, all)?,
+            WireMount::Tmp { at, .. } => allow(rules, at, all)?,
+            WireMount::Overlay { .. } => return Err("an overlay needs the strong tier".into()),
+        };
+    }
+    let status = rules.restrict_self().at_step("enforce Landlock")?;
+    match status.ruleset {
+        RulesetStatus::NotEnforced => Err("enforce Landlock: the kernel has none".into()),
+        _ => Ok(()),
+    }
+}
+
+fn etc() -> impl Iterator<Item = String> {
+    ETC.iter().map(|name| format!("/etc/{name}"))
+}
+
+fn new_rules() -> Result<RulesetCreated, String> {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(ABI_WANTED))
+        .and_then(|rules| rules.handle_access(AccessNet::from_all(ABI_WANTED)))
+        .and_then(|rules| rules.scope(Scope::from_all(ABI_WANTED)))
+        .and_then(Ruleset::create)
+        .at_step("prepare Landlock")
+}
+
+fn allow(
+    rules: RulesetCreated,
+    path: impl AsRef<std::path::Path>,
+    access: impl Into<landlock::BitFlags<AccessFs>>,
+) -> Result<RulesetCreated, String> {
+    let path = path.as_ref();
+    let fd = PathFd::new(path).at_step(format_args!("allow {}", path.display()))?;
+    let mut access = access.into();
+    if !path.is_dir() {
+        access &= AccessFs::from_file(ABI_WANTED);
+    }
+    rules.add_rule(PathBeneath::new(fd, access)).at_step(format_args!("allow {}", path.display()))
+}
+
+fn allow_if_there(
+    rules: RulesetCreated,
+    path: &str,
+    access: impl Into<landlock::BitFlags<AccessFs>>,
+) -> Result<RulesetCreated, String> {
+    if std::path::Path::new(path).exists() { allow(rules, path, access) } else { Ok(rules) }
+}

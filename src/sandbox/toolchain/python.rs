@@ -1,0 +1,48 @@
+//! Python: the system's, pyenv's, uv's, or a virtual environment on the `PATH`; pip offline.
+
+use std::path::{Path, PathBuf};
+
+use super::Search;
+
+/// Adds Python interpreters and what they load from. A user's `pip.conf` is never shown.
+pub(super) fn find(search: &mut Search<'_>) {
+    let programs: Vec<PathBuf> =
+        ["python3", "python"].into_iter().filter_map(|name| search.program(name)).collect();
+    if programs.is_empty() {
+        return;
+    }
+    for program in &programs {
+        match pyenv_root(program) {
+            Some(root) => show_pyenv(search, &root),
+            None => show_interpreter(search, program),
+        }
+    }
+    // What virtual environments of uv link to.
+    search.show(&search.home.join(".local/share/uv/python"));
+    search.env("PIP_NO_INDEX", "1");
+    search.env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
+    search.env("PYTHONNOUSERSITE", "1");
+}
+
+/// The root of pyenv when the program is one of its shims.
+fn pyenv_root(program: &Path) -> Option<PathBuf> {
+    let root = program.parent().filter(|dir| dir.ends_with("shims"))?.parent()?;
+    root.join("versions").is_dir().then(|| root.to_owned())
+}
+
+fn show_pyenv(search: &mut Search<'_>, root: &Path) {
+    if search.sees(root) {
+        return;
+    }
+    search.show(root);
+    search.env("PYENV_ROOT", root);
+}
+
+/// An interpreter of its own, or of a virtual environment, whose real interpreter is elsewhere.
+fn show_interpreter(search: &mut Search<'_>, program: &Path) {
+    let environment = program.parent().and_then(Path::parent);
+    if let Some(environment) = environment.filter(|dir| dir.join("pyvenv.cfg").is_file()) {
+        search.show(environment);
+    }
+    search.show_installation(program);
+}

@@ -1,0 +1,270 @@
+//! The engine's side of the warden: starts it, sends requests, hands replies to who waits.
+//!
+//! Nothing here forks a job. The warden is started with an empty environment but for a secret that
+//! the probes try to find. Never here: permits (`launcher` asks for one).
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::super::job::{JobExit, JobSpec, SandboxError};
+use super::super::sys;
+use super::super::tier::Tier;
+use super::WARDEN_ARGUMENT;
+use super::proto::{self, Reply, Request};
+use super::table::Reaped;
+use crate::model::RunToken;
+
+/// How to start a warden.
+#[derive(Clone, Debug)]
+pub struct WardenOptions {
+    /// A program that calls [`warden_main`](super::super::warden_main) when its first argument is
+    /// `__warden`: the product's own executable.
+    pub program: PathBuf,
+}
+
+/// A job's end, or why it could not be run.
+pub(crate) type Ending = Result<JobExit, SandboxError>;
+
+/// A running warden. Clones share it; when the last one is dropped it ends, with every job.
+#[derive(Clone, Debug)]
+pub struct Warden(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    program: PathBuf,
+    socket: UnixStream,
+    writer: Mutex<()>,
+    waiters: Arc<Mutex<Waiters>>,
+    next: AtomicU64,
+    secret: String,
+}
+
+#[derive(Debug, Default)]
+struct Waiters {
+    jobs: HashMap<u64, oneshot::Sender<Ending>>,
+    tokens: HashMap<u64, oneshot::Sender<Reaped>>,
+    gone: Option<String>,
+}
+
+/// A started job, not yet ended. Dropping it kills the job.
+#[derive(Debug)]
+pub(crate) struct Started {
+    id: u64,
+    warden: Warden,
+    ending: oneshot::Receiver<Ending>,
+    over: bool,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+impl Warden {
+    /// Starts a warden. Blocks for a few milliseconds; needs no runtime.
+    ///
+    /// # Errors
+    /// [`SandboxError::WardenGone`] when the program can't be started.
+    pub fn start(options: &WardenOptions) -> Result<Self, SandboxError> {
+        let gone = |error: &dyn std::fmt::Display| {
+            SandboxError::WardenGone(format!("{}: {error}", options.program.display()))
+        };
+        let secret = secret();
+        let (ours, theirs) = UnixStream::pair().map_err(|error| gone(&error))?;
+        let reading = ours.try_clone().map_err(|error| gone(&error))?;
+        let child = spawn(options, theirs, &secret).map_err(|error| gone(&error))?;
+        let waiters = Arc::new(Mutex::new(Waiters::default()));
+        let for_thread = Arc::clone(&waiters);
+        std::thread::Builder::new()
+            .name("warden-replies".into())
+            .spawn(move || listen(reading, child, &for_thread))
+            .map_err(|error| gone(&error))?;
+        Ok(Self(Arc::new(Shared {
+            program: options.program.clone(),
+            socket: ours,
+            writer: Mutex::new(()),
+            waiters,
+            next: AtomicU64::new(1),
+            secret,
+        })))
+    }
+
+    /// The program that it runs.
+    pub(crate) fn program(&self) -> &std::path::Path {
+        &self.0.program
+    }
+
+    /// The secret that stands in the warden's environment and in a descriptor that it inherited.
+    pub(crate) fn planted_secret(&self) -> &str {
+        &self.0.secret
+    }
+
+    /// Starts a job. Permits are the caller's duty.
+    pub(crate) fn launch(&self, spec: JobSpec, tier: Tier) -> Result<Started, SandboxError> {
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, ending) = oneshot::channel();
+        {
+            let mut waiters = lock(&self.0.waiters);
+            waiters.check()?;
+            waiters.jobs.insert(id, sender);
+        }
+        let (spec, stdin) = proto::split(spec);
+        self.send(&Request::Run { id, tier, spec }, &stdin)?;
+        Ok(Started { id, warden: self.clone(), ending, over: false })
+    }
+
+    /// Kills every job of a token and waits until that is proven.
+    pub(crate) async fn end_token(&self, token: &RunToken) -> Result<Reaped, SandboxError> {
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, done) = oneshot::channel();
+        {
+            let mut waiters = lock(&self.0.waiters);
+            waiters.check()?;
+            waiters.tokens.insert(id, sender);
+        }
+        self.send(&Request::EndToken { id, token: token.as_str().into() }, &[])?;
+        done.await.map_err(|_| self.gone())
+    }
+
+    /// Asks for the end of a token's jobs without waiting, for use where nothing can be awaited.
+    pub(crate) fn end_token_unawaited(&self, token: &RunToken) {
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let _ = self.send(&Request::EndToken { id, token: token.as_str().into() }, &[]);
+    }
+
+    fn stop(&self, id: u64, force: bool) {
+        let _ = self.send(&Request::Stop { id, force }, &[]);
+    }
+
+    fn send(&self, request: &Request, payload: &[u8]) -> Result<(), SandboxError> {
+        let frame = proto::encode(request, payload);
+        let frame = frame.map_err(|error| SandboxError::WardenGone(error.to_string()))?;
+        let _turn = lock(&self.0.writer);
+        // The warden always reads, so that this blocks for no longer than a copy takes.
+        (&self.0.socket).write_all(&frame).map_err(|_| self.gone())
+    }
+
+    fn gone(&self) -> SandboxError {
+        let reason = lock(&self.0.waiters).gone.clone();
+        SandboxError::WardenGone(reason.unwrap_or_else(|| "its socket is closed".into()))
+    }
+}
+
+impl Waiters {
+    fn check(&self) -> Result<(), SandboxError> {
+        self.gone.clone().map_or(Ok(()), |reason| Err(SandboxError::WardenGone(reason)))
+    }
+}
+
+impl Started {
+    /// Waits for the job's end.
+    pub(crate) async fn ended(&mut self) -> Ending {
+        let ending = (&mut self.ending).await;
+        self.over = true;
+        ending.unwrap_or_else(|_| Err(self.warden.gone()))
+    }
+
+    /// Ends the job: TERM and KILL after 2 s, or KILL at once with `force`.
+    pub(crate) fn stop(&self, force: bool) {
+        self.warden.stop(self.id, force);
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if !self.over {
+            self.stop(true);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// 128 random bits of the kernel, in hexadecimal.
+pub(crate) fn secret() -> String {
+    let mut bytes = [0u8; 16];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        // Once the machine is up this can only be interrupted, so that trying again is right.
+        filled += rustix::rand::getrandom(&mut bytes[filled..], flags).unwrap_or(0);
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn spawn(options: &WardenOptions, socket: UnixStream, secret: &str) -> std::io::Result<Child> {
+    // The probes prove that a descriptor which the warden inherited does not reach a job.
+    let planted = sys::inheritable_memory(c"bakeoff-canary")?;
+    rustix::io::write(&planted, secret.as_bytes())?;
+    let child = Command::new(&options.program)
+        .arg(WARDEN_ARGUMENT)
+        .env_clear()
+        .env("BAKEOFF_CANARY", secret)
+        .current_dir("/")
+        // Not the terminal's: an interrupt from the keyboard is the engine's to handle.
+        .process_group(0)
+        .stdin(Stdio::from(OwnedFd::from(socket)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    drop(planted);
+    child
+}
+
+/// Hands replies on until the warden is gone, then reaps it.
+fn listen(mut socket: UnixStream, mut child: Child, waiters: &Mutex<Waiters>) {
+    let mut received = Vec::new();
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        match socket.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(length) => received.extend(&chunk[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+        while let Ok(Some((reply, payload))) = proto::decode(&mut received) {
+            hand_on(waiters, reply, payload);
+        }
+    }
+    let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+    let mut waiters = lock(waiters);
+    waiters.gone = Some(format!("it ended ({status})"));
+    waiters.jobs.clear();
+    waiters.tokens.clear();
+}
+
+fn hand_on(waiters: &Mutex<Waiters>, reply: Reply, output: Vec<u8>) {
+    let mut waiters = lock(waiters);
+    match reply {
+        Reply::Ended { id, status, dropped, micros } => {
+            let elapsed = Duration::from_micros(micros);
+            let exit = JobExit { status: status.into(), output, dropped, elapsed };
+            if let Some(waiter) = waiters.jobs.remove(&id) {
+                let _ = waiter.send(Ok(exit));
+            }
+        }
+        Reply::Failed { id, error } => {
+            if let Some(waiter) = waiters.jobs.remove(&id) {
+                let _ = waiter.send(Err(error.into()));
+            }
+        }
+        Reply::TokenEnded { id, killed, survivors } => {
+            if let Some(waiter) = waiters.tokens.remove(&id) {
+                let _ = waiter.send(Reaped { killed, survivors });
+            }
+        }
+    }
+}

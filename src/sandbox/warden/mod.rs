@@ -1,0 +1,21 @@
+//! The warden: one process with one thread that owns every spawn.
+//!
+//! `client` is the engine's side: it starts the warden by executing the product's own program again
+//! and speaks to it over a socket. `server` is the warden itself. The engine never forks; when it is
+//! gone, the socket ends, and the warden kills every job and ends too. When the warden is gone, each
+//! job's init dies by its parent-death signal. Never here: what a job may do (`jail`).
+
+mod client;
+mod output;
+pub(crate) mod proto;
+mod server;
+mod table;
+
+pub use client::{Warden, WardenOptions};
+pub use table::Reaped;
+
+pub(super) use client::{Started, secret};
+pub(super) use server::serve;
+
+/// The first argument that makes the product's program a warden.
+pub(super) const WARDEN_ARGUMENT: &str = "__warden";

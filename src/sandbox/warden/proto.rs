@@ -1,0 +1,193 @@
+//! What the engine and the warden say to each other, and how it is framed.
+//!
+//! A frame is two little-endian `u32` lengths, then that many bytes of JSON and of payload. The
+//! payload is a job's standard input on the way there and its output on the way back.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::super::job::{JobSpec, JobStatus, Limits, Mount, Network, SandboxError};
+use super::super::tier::Tier;
+
+/// The largest frame that is taken; a longer one means that the other side is broken.
+const MAX_FRAME: usize = 1 << 30;
+
+/// From the engine.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Start a job; the payload is its standard input.
+    Run { id: u64, tier: Tier, spec: WireSpec },
+    /// End a job: TERM and 2 s of grace before KILL, or KILL at once with `force`.
+    Stop { id: u64, force: bool },
+    /// Kill every job of a token, and start no further one of it.
+    EndToken { id: u64, token: String },
+}
+
+/// From the warden.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    /// The job ended, and nothing of it is alive; the payload is its output.
+    Ended { id: u64, status: WireStatus, dropped: u64, micros: u64 },
+    /// The job could not be run.
+    Failed { id: u64, error: WireError },
+    /// A token's jobs were killed.
+    TokenEnded { id: u64, killed: u32, survivors: Vec<String> },
+}
+
+/// [`JobSpec`] without its standard input, in a form that keeps every byte of paths and arguments.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WireSpec {
+    pub token: String,
+    pub label: String,
+    pub argv: Vec<OsString>,
+    pub env: Vec<(OsString, OsString)>,
+    pub cwd: OsString,
+    pub mounts: Vec<WireMount>,
+    pub host_network: bool,
+    pub wall: Duration,
+    pub memory_bytes: u64,
+    pub processes: u64,
+    pub file_bytes: u64,
+    pub output_bytes: usize,
+}
+
+/// [`Mount`] with every byte of its paths.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum WireMount {
+    ReadOnly { from: OsString, at: OsString },
+    ReadWrite { from: OsString, at: OsString },
+    Tmp { at: OsString, bytes: u64 },
+    Overlay { lower: Vec<OsString>, upper: OsString, work: OsString, at: OsString },
+}
+
+/// [`JobStatus`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum WireStatus {
+    Exited(i32),
+    Signalled(i32),
+    TimedOut,
+    Killed,
+}
+
+/// Why a job could not be run: the part of [`SandboxError`] that the warden may answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum WireError {
+    Setup(String),
+    Start { program: String, reason: String },
+}
+
+impl From<WireError> for SandboxError {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Setup(step) => Self::Setup(step),
+            WireError::Start { program, reason } => Self::Start { program, reason },
+        }
+    }
+}
+
+impl From<WireStatus> for JobStatus {
+    fn from(status: WireStatus) -> Self {
+        match status {
+            WireStatus::Exited(code) => Self::Exited(code),
+            WireStatus::Signalled(signal) => Self::Signalled(signal),
+            WireStatus::TimedOut => Self::TimedOut,
+            WireStatus::Killed => Self::Killed,
+        }
+    }
+}
+
+impl From<Mount> for WireMount {
+    fn from(mount: Mount) -> Self {
+        match mount {
+            Mount::ReadOnly { from, at } => Self::ReadOnly { from: from.into(), at: at.into() },
+            Mount::ReadWrite { from, at } => Self::ReadWrite { from: from.into(), at: at.into() },
+            Mount::Tmp { at, bytes } => Self::Tmp { at: at.into(), bytes },
+            Mount::Overlay { lower, upper, work, at } => Self::Overlay {
+                lower: lower.into_iter().map(Into::into).collect(),
+                upper: upper.into(),
+                work: work.into(),
+                at: at.into(),
+            },
+        }
+    }
+}
+
+/// Splits a job's description into its wire form and its standard input.
+pub(crate) fn split(spec: JobSpec) -> (WireSpec, Vec<u8>) {
+    let Limits { wall, memory_bytes, processes, file_bytes, output_bytes } = spec.limits;
+    let wire = WireSpec {
+        token: spec.token.as_str().to_owned(),
+        label: spec.label,
+        argv: spec.argv,
+        env: spec.env,
+        cwd: spec.cwd.into(),
+        mounts: spec.mounts.into_iter().map(Into::into).collect(),
+        host_network: spec.network == Network::Host,
+        wall,
+        memory_bytes,
+        processes,
+        file_bytes,
+        output_bytes,
+    };
+    (wire, spec.stdin)
+}
+
+/// Writes a message and its payload as one frame.
+pub(crate) fn encode(message: &impl Serialize, payload: &[u8]) -> std::io::Result<Vec<u8>> {
+    let head = serde_json::to_vec(message)?;
+    let length = |len: usize| {
+        u32::try_from(len).ok().filter(|_| len <= MAX_FRAME).ok_or_else(|| {
+            std::io::Error::new(std::io::ErrorKind::InvalidInput, "a message is longer than 1 GiB")
+        })
+    };
+    let mut frame = Vec::with_capacity(8 + head.len() + payload.len());
+    frame.extend(length(head.len())?.to_le_bytes());
+    frame.extend(length(payload.len())?.to_le_bytes());
+    frame.extend(head);
+    frame.extend(payload);
+    Ok(frame)
+}
+
+/// Takes the first whole frame off `buffer`; `None` when there is none yet.
+pub(crate) fn decode<M: DeserializeOwned>(
+    buffer: &mut Vec<u8>,
+) -> std::io::Result<Option<(M, Vec<u8>)>> {
+    let Some(lengths) = buffer.first_chunk::<8>() else { return Ok(None) };
+    let [a, b, c, d, e, f, g, h] = *lengths;
+    let head = u32::from_le_bytes([a, b, c, d]) as usize;
+    let payload = u32::from_le_bytes([e, f, g, h]) as usize;
+    if head > MAX_FRAME || payload > MAX_FRAME {
+        return Err(std::io::ErrorKind::InvalidData.into());
+    }
+    if buffer.len() < 8 + head + payload {
+        return Ok(None);
+    }
+    let message = serde_json::from_slice(&buffer[8..8 + head])?;
+    let bytes = buffer[8 + head..8 + head + payload].to_vec();
+    buffer.drain(..8 + head + payload);
+    Ok(Some((message, bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_survive_being_cut_anywhere() {
+        let sent = Request::EndToken { id: 7, token: "t".into() };
+        let frame = encode(&sent, b"payload").unwrap();
+        for cut in 0..frame.len() {
+            let mut buffer = frame[..cut].to_vec();
+            assert!(decode::<Request>(&mut buffer).unwrap().is_none());
+        }
+        let mut buffer = [frame.clone(), frame].concat();
+        for _ in 0..2 {
+            let (message, payload) = decode::<Request>(&mut buffer).unwrap().unwrap();
+            assert!(matches!(message, Request::EndToken { id: 7, .. }));
+            assert_eq!(payload, b"payload");
+        }
+        assert!(buffer.is_empty());
+    }
+}

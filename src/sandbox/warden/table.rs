@@ -1,0 +1,112 @@
+//! The warden's jobs: what each is, how it is to end, and who waits for that.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use super::super::jail::{Report, Running, Scratch};
+use super::super::tier::Tier;
+use super::output::Output;
+
+/// What ending the jobs of a token came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reaped {
+    /// Jobs that were running and were killed, proven dead.
+    pub killed: u32,
+    /// Jobs of which something may still be alive, by label and process id.
+    pub survivors: Vec<String>,
+}
+
+/// Why a job ends before its program did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Its time was over.
+    TimedOut,
+    /// The engine wanted it.
+    Killed,
+}
+
+/// A job in the warden's table.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub token: String,
+    pub label: String,
+    pub tier: Tier,
+    pub running: Running,
+    pub output: Output,
+    /// The reading end of its output; gone at its end of file.
+    pub output_pipe: Option<OwnedFd>,
+    /// What is still to be written to its standard input.
+    pub input: Option<(OwnedFd, VecDeque<u8>)>,
+    pub started: Instant,
+    /// When its time is over.
+    pub deadline: Instant,
+    /// When it is killed, once it was asked to end.
+    pub kill_at: Option<Instant>,
+    pub cause: Option<Cause>,
+    pub report: Option<Report>,
+    /// Removed with the entry.
+    pub _scratch: Option<Scratch>,
+}
+
+/// Somebody waits for the end of a token's jobs.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub request: u64,
+    pub open: HashSet<u64>,
+    pub killed: u32,
+    pub deadline: Instant,
+}
+
+/// All jobs of the warden.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub jobs: HashMap<u64, Entry>,
+    pub waiting: Vec<Waiting>,
+    pub ended_tokens: HashSet<String>,
+}
+
+impl Table {
+    /// The ids of a token's jobs.
+    pub(super) fn of_token(&self, token: &str) -> Vec<u64> {
+        let of = |(id, entry): (&u64, &Entry)| (entry.token == token).then_some(*id);
+        self.jobs.iter().filter_map(of).collect()
+    }
+
+    /// The time until something is due, if anything is.
+    pub(super) fn next_due(&self, now: Instant) -> Option<Duration> {
+        let jobs = self.jobs.values().map(|entry| entry.kill_at.unwrap_or(entry.deadline));
+        let waits = self.waiting.iter().map(|waiting| waiting.deadline);
+        jobs.chain(waits).min().map(|due| due.saturating_duration_since(now))
+    }
+
+    /// Says that job `id` is gone; answers the waits that are over with that.
+    pub(super) fn gone(&mut self, id: u64) -> Vec<(u64, Reaped)> {
+        for waiting in &mut self.waiting {
+            waiting.killed += u32::from(waiting.open.remove(&id));
+        }
+        self.take_waits(|waiting| waiting.open.is_empty())
+    }
+
+    /// The waits whose patience is over; what they still wait for is named.
+    pub(super) fn overdue(&mut self, now: Instant) -> Vec<(u64, Reaped)> {
+        self.take_waits(|waiting| waiting.deadline <= now)
+    }
+
+    fn take_waits(&mut self, over: impl Fn(&Waiting) -> bool) -> Vec<(u64, Reaped)> {
+        let (done, open) = std::mem::take(&mut self.waiting).into_iter().partition(over);
+        self.waiting = open;
+        let done: Vec<Waiting> = done;
+        done.into_iter().map(|waiting| (waiting.request, self.outcome(&waiting))).collect()
+    }
+
+    fn outcome(&self, waiting: &Waiting) -> Reaped {
+        let name = |id: &u64| {
+            let entry = self.jobs.get(id)?;
+            Some(format!("{} (process {})", entry.label, entry.running.pid.as_raw_nonzero()))
+        };
+        let mut survivors: Vec<String> = waiting.open.iter().filter_map(name).collect();
+        survivors.sort();
+        Reaped { killed: waiting.killed, survivors }
+    }
+}
