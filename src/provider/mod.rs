@@ -18,6 +18,8 @@ mod refusal;
 mod retry;
 pub mod scripted;
 mod sse;
+#[cfg(test)]
+mod testing;
 
 use std::path::Path;
 use std::sync::Arc;
