@@ -3,8 +3,13 @@
 //! Lives here: finding the commands, what defines a gate and therefore comes from the base, reading
 //! the tools' output, comparing with the base, and running it all. Never here: models.
 
+mod compare;
 mod detect;
+mod env;
+mod infra;
+mod outcome;
 mod read;
+mod report;
 mod tool;
 
 pub use detect::{Detected, detect};

@@ -23,7 +23,7 @@ pub fn read(output: &str) -> Reading {
         let found = from_message(&message["message"]);
         match is_soft(&package, kind_of(message), &failed) {
             true => reading.soft.push(found),
-            false => reading.failures.push(found),
+            false => reading.errors.push(found),
         }
     }
     reading
@@ -124,7 +124,7 @@ fn from_text(output: &str, failed: &[Unit]) -> Reading {
     // Without packages on the errors, all are soft only when every failed unit is a test.
     match !failed.is_empty() && failed.iter().all(|unit| unit.is_test) {
         true => Reading { soft: found, ..Reading::default() },
-        false => Reading { failures: found, ..Reading::default() },
+        false => Reading { errors: found, ..Reading::default() },
     }
 }
 

@@ -5,22 +5,13 @@ use serde_json::Value;
 use super::{Reading, diagnostic};
 use crate::model::Diagnostic;
 
-/// `./calc.go:4:9: cannot use …` below a line `# example/pkg`; vet puts `vet: ` before some.
+/// `./calc.go:4:9: cannot use …`; vet puts `vet: ` before some.
 pub fn read_build(output: &str) -> Reading {
-    Reading { failures: build_errors(output.lines()), ..Reading::default() }
+    Reading { errors: build_errors(output.lines()), ..Reading::default() }
 }
 
 fn build_errors<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Diagnostic> {
-    let mut package = String::new();
-    let mut found = Vec::new();
-    for line in lines {
-        if let Some(name) = line.strip_prefix("# ") {
-            name.split_whitespace().next().unwrap_or("").clone_into(&mut package);
-        } else if let Some((path, at, message)) = place(line) {
-            found.push(diagnostic(&package, path, at, message));
-        }
-    }
-    found
+    lines.filter_map(place).map(|(path, at, message)| diagnostic("", path, at, message)).collect()
 }
 
 /// `path.go:4:9: message`, the column being optional.
@@ -58,22 +49,16 @@ fn from_events(output: &str, events: &[Value]) -> Reading {
         .map(|line| format!("{line}\n"))
         .chain(events.iter().filter_map(|event| event["Output"].as_str().map(str::to_owned)))
         .collect();
-    let mut reading = Reading { failures: build_errors(shown.lines()), ..Reading::default() };
+    let mut reading = Reading { errors: build_errors(shown.lines()), ..Reading::default() };
     for event in events {
         let package = event["Package"].as_str().unwrap_or("");
         match (event["Action"].as_str(), event["Test"].as_str()) {
             (Some("pass"), Some(test)) => reading.pass(format!("{package}.{test}")),
             (Some("fail"), Some(test)) => {
-                reading.failures.push(diagnostic(
-                    &format!("{package}.{test}"),
-                    package,
-                    0,
-                    "test failed",
-                ));
+                reading.fail(&format!("{package}.{test}"), package, "test failed");
             }
             (Some("fail"), None) => {
-                let code = format!("{package} (package)");
-                reading.failures.push(diagnostic(&code, package, 0, "package failed"));
+                reading.errors.push(diagnostic("", package, 0, "package failed"));
             }
             _ => {}
         }
@@ -84,7 +69,7 @@ fn from_events(output: &str, events: &[Value]) -> Reading {
 
 /// `--- FAIL: TestAdd (0.00s)`, then `FAIL\texample/pkg\t0.002s`, which names the package.
 fn from_text(output: &str) -> Reading {
-    let mut reading = Reading { failures: build_errors(output.lines()), ..Reading::default() };
+    let mut reading = Reading { errors: build_errors(output.lines()), ..Reading::default() };
     let (mut failed, mut passed) = (Vec::new(), Vec::new());
     for line in output.lines() {
         let trimmed = line.trim_start();
@@ -98,12 +83,10 @@ fn from_text(output: &str) -> Reading {
                 reading.pass(format!("{package}.{name}"));
             }
             for name in failed.drain(..) {
-                let code = format!("{package}.{name}");
-                reading.failures.push(diagnostic(&code, package, 0, "test failed"));
+                reading.fail(&format!("{package}.{name}"), package, "test failed");
             }
             if word.trim() == "FAIL" {
-                let code = format!("{package} (package)");
-                reading.failures.push(diagnostic(&code, package, 0, "package failed"));
+                reading.errors.push(diagnostic("", package, 0, "package failed"));
             }
         }
     }

@@ -4,12 +4,12 @@
 //! hold tests of one name. Lines of documentation tests lose their line numbers: every edit above
 //! them would move those.
 
+use super::Reading;
 use super::cargo::text_errors;
-use super::{Reading, diagnostic};
 
 /// Reads either.
 pub fn read(output: &str) -> Reading {
-    let mut reading = Reading { failures: text_errors(output), ..Reading::default() };
+    let mut reading = Reading { errors: text_errors(output), ..Reading::default() };
     let mut target = String::new();
     for line in output.lines() {
         if let Some(next) = target_of(line) {
@@ -28,7 +28,7 @@ fn note(reading: &mut Reading, target: &str, name: &str, outcome: &str) {
     if outcome == "ok" {
         reading.pass(whole);
     } else if outcome.starts_with("FAILED") {
-        reading.failures.push(diagnostic(&whole, target, 0, "test failed"));
+        reading.fail(&whole, target, "test failed");
     }
 }
 

@@ -6,7 +6,7 @@ use crate::model::Diagnostic;
 /// `src/a.ts(3,5): error TS2322: …`, with `--pretty` `src/a.ts:3:5 - error TS2322: …`, and errors
 /// without a file: `error TS18003: …`.
 pub fn tsc(output: &str) -> Reading {
-    Reading { failures: output.lines().filter_map(tsc_line).collect(), ..Reading::default() }
+    Reading { errors: output.lines().filter_map(tsc_line).collect(), ..Reading::default() }
 }
 
 fn tsc_line(line: &str) -> Option<Diagnostic> {
@@ -39,7 +39,7 @@ fn tsc_place(place: &str) -> (&str, u32) {
 
 /// `app/calc.py:3: error: …  [return-value]`, with or without a column.
 pub fn mypy(output: &str) -> Reading {
-    Reading { failures: output.lines().filter_map(mypy_line).collect(), ..Reading::default() }
+    Reading { errors: output.lines().filter_map(mypy_line).collect(), ..Reading::default() }
 }
 
 fn mypy_line(line: &str) -> Option<Diagnostic> {

@@ -17,8 +17,10 @@ use crate::model::{CheckTool, Diagnostic};
 /// A tool's output, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Errors and failed tests.
-    pub failures: Vec<Diagnostic>,
+    /// Errors of a compiler or type checker, and test files or packages that could not be run.
+    pub errors: Vec<Diagnostic>,
+    /// Failed tests; the code is the test's name.
+    pub failed: Vec<Diagnostic>,
     /// Errors that are only in test targets (Cargo): told, but no failure of a typecheck.
     pub soft: Vec<Diagnostic>,
     /// Tests that were seen to pass, skipped or ignored ones not among them, with how often.
@@ -30,13 +32,28 @@ pub struct Reading {
 impl Reading {
     /// Sorts, and drops doubles (a library is compiled once for itself and once for its tests).
     fn tidy(mut self) -> Self {
-        for list in [&mut self.failures, &mut self.soft] {
+        for list in [&mut self.errors, &mut self.failed, &mut self.soft] {
             list.sort();
             list.dedup();
         }
-        let failures = &self.failures;
-        self.soft.retain(|each| !failures.contains(each));
+        let errors = &self.errors;
+        self.soft.retain(|each| !errors.contains(each));
         self
+    }
+
+    /// Whether nothing failed, as far as the tool's output says.
+    pub fn is_clean(&self) -> bool {
+        self.errors.is_empty() && self.failed.is_empty()
+    }
+
+    /// Everything that failed.
+    pub fn failures(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.errors.iter().chain(&self.failed)
+    }
+
+    /// Notes a failed test.
+    fn fail(&mut self, name: &str, path: &str, message: &str) {
+        self.failed.push(diagnostic(name, path, 0, message));
     }
 
     /// Notes a passed test.
@@ -60,7 +77,7 @@ pub fn read(tool: CheckTool, output: &str, root: &str) -> Reading {
         CheckTool::GoTest => go::read_test(&plain),
         CheckTool::Other => Reading::default(),
     };
-    for each in reading.failures.iter_mut().chain(&mut reading.soft) {
+    for each in reading.errors.iter_mut().chain(&mut reading.failed).chain(&mut reading.soft) {
         each.path = relative(&each.path, root);
     }
     reading.tidy()

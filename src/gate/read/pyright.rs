@@ -9,10 +9,9 @@ use crate::model::Diagnostic;
 pub fn read(output: &str) -> Reading {
     match output.find('{').and_then(|at| first_object(&output[at..])) {
         Some(report) if report["generalDiagnostics"].is_array() => from_json(&report),
-        _ => Reading {
-            failures: output.lines().filter_map(text_line).collect(),
-            ..Reading::default()
-        },
+        _ => {
+            Reading { errors: output.lines().filter_map(text_line).collect(), ..Reading::default() }
+        }
     }
 }
 
@@ -30,7 +29,7 @@ fn from_json(report: &Value) -> Reading {
         let line = format!("{}:{}: {severity}: {}\n", found.path, found.line, found.message);
         shown.push_str(&line);
         if severity == "error" {
-            reading.failures.push(found);
+            reading.errors.push(found);
         }
     }
     shown.push_str(&format!("{} errors\n", report["summary"]["errorCount"]));

@@ -14,7 +14,10 @@ pub fn read(output: &str) -> Reading {
             "FAILED" | "ERROR" if is_id => {
                 let path = id.split("::").next().unwrap_or(id);
                 let message = if message.is_empty() { word } else { message };
-                reading.failures.push(diagnostic(id, path, 0, message));
+                match id == path {
+                    true => reading.errors.push(diagnostic("", path, 0, message)),
+                    false => reading.fail(id, path, message),
+                }
             }
             _ => {}
         }
