@@ -49,7 +49,7 @@ fn check_output(output: &OutputFlags) -> Result<(), CliError> {
     })
 }
 
-fn mode(output: &OutputFlags, context: &Context) -> Mode {
+pub fn mode(output: &OutputFlags, context: &Context) -> Mode {
     match (output.events, output.quiet, context.terminal) {
         (true, _, _) => Mode::Events,
         (_, true, _) => Mode::Silent,

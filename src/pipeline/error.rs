@@ -2,6 +2,7 @@
 
 use crate::journal::JournalError;
 use crate::model::Exit;
+use crate::repo::RepoError;
 use crate::sandbox::SandboxError;
 
 /// The run can't go on. What was saved stays.
@@ -34,6 +35,21 @@ impl PipelineError {
             Self::Repository(_) | Self::Config(_) => Exit::Usage,
             Self::Sandbox(_) => Exit::Infra,
             Self::Journal(_) | Self::Store(_) | Self::Internal(_) => Exit::Internal,
+        }
+    }
+}
+
+impl From<RepoError> for PipelineError {
+    fn from(error: RepoError) -> Self {
+        match error {
+            // The same hints as for the journal: it is the same disk.
+            RepoError::Io { action, path, source } => {
+                Self::Journal(JournalError::io(action, &path, source))
+            }
+            RepoError::Git { .. } | RepoError::Mismatch(_) | RepoError::Busy(_) => {
+                Self::Store(error.to_string())
+            }
+            _ => Self::Repository(error.to_string()),
         }
     }
 }

@@ -8,6 +8,7 @@ mod models;
 mod phases;
 mod run;
 mod stages;
+mod survey;
 mod tell;
 
 pub use decide::{Standing, decide};
@@ -17,4 +18,5 @@ pub use phases::{
     Admit, Attempt, Fuse, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
 };
 pub use run::{Given, Order, execute};
+pub use survey::{CONFIG_FILE, OVERRIDES_DIR, Survey};
 pub use tell::Teller;

@@ -1,6 +1,7 @@
 //! A first look at the repository, before there is a plan: top, base, dirt, found gates, config.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::PipelineError;
 use crate::gate::{Detected, detect};
@@ -15,7 +16,7 @@ pub const OVERRIDES_DIR: &str = ".bakeoff";
 
 /// What the repository holds at the base.
 pub struct Survey {
-    user: UserRepo,
+    user: Arc<UserRepo>,
     rev: String,
     commit: CommitId,
     tree: TreeId,
@@ -28,7 +29,7 @@ impl Survey {
     /// # Errors
     /// When there is no usable repository or no such revision.
     pub fn take(dir: &Path, rev: &str) -> Result<Self, PipelineError> {
-        let user = UserRepo::discover(dir)?;
+        let user = Arc::new(UserRepo::discover(dir)?);
         let commit = user.resolve(rev)?;
         let tree = user.tree_of(&commit)?;
         let dirty = user.dirty()?;
@@ -41,8 +42,8 @@ impl Survey {
     }
 
     /// The repository.
-    pub fn user(&self) -> &UserRepo {
-        &self.user
+    pub fn user(&self) -> Arc<UserRepo> {
+        self.user.clone()
     }
 
     /// The revision as it was asked for.
