@@ -98,7 +98,8 @@ pub fn trust_store(context: &Context) -> TrustStore {
     TrustStore::at(context.state.join("trust.json"))
 }
 
-fn user_config(context: &Context) -> Result<Option<(PathBuf, String)>, CliError> {
+/// The user's `config.toml`, if there is one.
+pub fn user_config(context: &Context) -> Result<Option<(PathBuf, String)>, CliError> {
     let path = context.config.join("config.toml");
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
