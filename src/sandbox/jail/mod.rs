@@ -132,7 +132,8 @@ fn fork_confined(flags: libc::c_int) -> Result<(Forked, bool), String> {
         Ok(forked) => Ok((forked, user)),
         Err(_) if user && rustix::process::geteuid().is_root() => {
             let forked = sys::fork_into(flags & !libc::CLONE_NEWUSER);
-            Ok((forked.at_step("create the namespaces as root")?, false))
+            let step = "create the namespaces, with a user namespace or as root without one";
+            Ok((forked.at_step(step)?, false))
         }
         Err(error) if flags == 0 => Err(format!("fork: {error}")),
         Err(error) => Err(format!("create the user and other namespaces: {error}")),

@@ -58,6 +58,8 @@ impl Scratch {
                 Ok(tmp_at(&here))
             }
             WireMount::ReadOnly { from, at } | WireMount::ReadWrite { from, at } => {
+                let there = Path::new(from);
+                there.metadata().at_step(format_args!("show {}", there.display()))?;
                 if from == at {
                     // Stays where it is, even below a directory that moved.
                     moved.push((at.into(), from.into()));
@@ -101,7 +103,11 @@ fn link(from: &Path, at: &Path, moved: &[(PathBuf, PathBuf)]) -> Result<(), Stri
 
 /// Where a path of the job's view is, when it lies in a private directory.
 fn translate(path: &Path, moved: &[(PathBuf, PathBuf)]) -> Option<PathBuf> {
-    let inside = |(at, here): &(PathBuf, PathBuf)| Some(here.join(path.strip_prefix(at).ok()?));
+    let inside = |(at, here): &(PathBuf, PathBuf)| {
+        let rest = path.strip_prefix(at).ok()?;
+        // Joining nothing would add a slash, which a file can't bear.
+        Some(if rest.as_os_str().is_empty() { here.clone() } else { here.join(rest) })
+    };
     moved.iter().rev().find_map(inside)
 }
 

@@ -1,0 +1,1 @@
+//! Run tokens and their scopes.

@@ -1,0 +1,258 @@
+//! Where the attacks are staged: a thread with the credentials and the system calls of one kind of
+//! machine, a warden started from it, and ways to see from outside what is alive.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::future::Future;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bakeoff::model::RunToken;
+use bakeoff::sandbox::{
+    JobExit, JobSpec, JobStatus, Launch, Launcher, Limits, Mount, Network, Permit, SandboxError,
+    Tier, Warden, WardenOptions,
+};
+use tokio_util::sync::CancellationToken;
+
+/// On which kind of system a test stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum System {
+    /// As it is, as the user that runs the tests.
+    Here,
+    /// As an ordinary user: when the tests run as root, user 65534.
+    Ordinary,
+    /// Namespaces and mounts are refused, as in a default container.
+    NoNamespaces,
+    /// Landlock is refused, too.
+    Nothing,
+}
+
+/// Those with the strong tier.
+pub const STRONG: [System; 2] = [System::Here, System::Ordinary];
+/// All.
+pub const ALL: [System; 4] =
+    [System::Here, System::Ordinary, System::NoNamespaces, System::Nothing];
+
+/// The product's own program, where an ordinary user can execute it.
+pub fn program() -> PathBuf {
+    env!("CARGO_BIN_EXE_bakeoff").into()
+}
+
+/// Runs `body` on a thread of its own that is confined to `system`: credentials and filters belong
+/// to threads, and what it starts inherits them.
+pub fn on<F, T>(system: System, body: impl FnOnce() -> F + Send + 'static) -> T
+where
+    F: Future<Output = T>,
+    T: Send + 'static,
+{
+    let run = move || {
+        enter(system);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(body())
+    };
+    match std::thread::spawn(run).join() {
+        Ok(value) => value,
+        Err(panic) => {
+            eprintln!("on the system {system:?}:");
+            std::panic::resume_unwind(panic)
+        }
+    }
+}
+
+fn enter(system: System) {
+    use rustix::process::{Gid, Uid};
+    match system {
+        System::Here => {}
+        System::Ordinary if rustix::process::geteuid().is_root() => {
+            let (uid, gid) = (Uid::from_raw(65534), Gid::from_raw(65534));
+            rustix::thread::set_thread_groups(&[]).unwrap();
+            rustix::thread::set_thread_res_gid(gid, gid, gid).unwrap();
+            rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+        }
+        System::Ordinary => {}
+        System::NoNamespaces => refuse(&[]),
+        System::Nothing => refuse(&[
+            libc::SYS_landlock_create_ruleset,
+            libc::SYS_landlock_add_rule,
+            libc::SYS_landlock_restrict_self,
+        ]),
+    }
+}
+
+/// Refuses what a default container refuses, and `more`, to this thread and what it starts.
+fn refuse(more: &[i64]) {
+    use seccompiler::{
+        SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    };
+    let new = |flag: i32| {
+        let flag = flag as u32 as u64;
+        let operator = SeccompCmpOp::MaskedEq(flag);
+        let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, operator, flag).unwrap();
+        SeccompRule::new(vec![condition]).unwrap()
+    };
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    rules.insert(libc::SYS_clone, vec![new(libc::CLONE_NEWUSER), new(libc::CLONE_NEWNS)]);
+    for call in [libc::SYS_unshare, libc::SYS_setns, libc::SYS_mount, libc::SYS_open_tree] {
+        rules.insert(call, vec![]);
+    }
+    for &call in more {
+        rules.insert(call, vec![]);
+    }
+    let action = SeccompAction::Errno(libc::EPERM as u32);
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).unwrap();
+    let program: seccompiler::BpfProgram = filter.try_into().unwrap();
+    seccompiler::apply_filter(&program).unwrap();
+}
+
+/// A warden of this thread.
+pub fn warden() -> Warden {
+    Warden::start(&WardenOptions { program: program() }).unwrap()
+}
+
+/// A launcher with the best permit that this thread's system gives.
+pub async fn launcher() -> Launcher {
+    let warden = warden();
+    let report = warden.prove().await;
+    Launcher::new(warden, Permit::grant(&report, true).unwrap())
+}
+
+/// A shell script as a job.
+pub fn sh(script: &str) -> JobSpec {
+    JobSpec {
+        token: RunToken::new("test"),
+        label: "test".into(),
+        argv: vec!["sh".into(), "-c".into(), script.into()],
+        env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin".into())],
+        cwd: "/".into(),
+        mounts: Vec::new(),
+        network: Network::Off,
+        limits: Limits { wall: Duration::from_secs(60), ..Limits::default() },
+        stdin: Vec::new(),
+    }
+}
+
+/// A directory of the host that the job may write, at its own path.
+pub fn shared(dir: &Path) -> Mount {
+    Mount::ReadWrite { from: dir.into(), at: dir.into() }
+}
+
+/// Adds a variable.
+pub fn with_env(mut spec: JobSpec, name: &str, value: impl Into<OsString>) -> JobSpec {
+    spec.env.push((name.into(), value.into()));
+    spec
+}
+
+/// Runs a job to its end, without cancelling it.
+pub async fn run(launcher: &Launcher, spec: JobSpec) -> Result<JobExit, SandboxError> {
+    launcher.run(spec, &CancellationToken::new()).await
+}
+
+/// The output of a job that has to exit with 0.
+pub async fn output(launcher: &Launcher, spec: JobSpec) -> String {
+    let exit = run(launcher, spec).await.unwrap();
+    let text = String::from_utf8_lossy(&exit.output).into_owned();
+    assert_eq!(exit.status, JobStatus::Exited(0), "{text}");
+    text
+}
+
+/// A directory that this thread's user owns, gone when dropped.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/tmp").unwrap()
+}
+
+/// A secret word that no other test's processes carry.
+pub fn nonce() -> String {
+    bakeoff::jobs::mint_token().as_str().to_owned()
+}
+
+/// A pipe with a name in `dir`, through which a job says that it has come to a point.
+pub struct Signpost(PathBuf);
+
+impl Signpost {
+    /// Makes one.
+    pub fn new(dir: &Path) -> Self {
+        let path = dir.join("signpost");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        Self(path)
+    }
+
+    /// Where a job writes to it.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Waits until a job has written a line and closed it; answers what it wrote.
+    pub async fn reached(&self) -> String {
+        let path = self.0.clone();
+        let read = move || {
+            let mut text = String::new();
+            std::fs::File::open(path).unwrap().read_to_string(&mut text).unwrap();
+            text
+        };
+        tokio::time::timeout(Duration::from_secs(60), tokio::task::spawn_blocking(read))
+            .await
+            .expect("the job did not come to its signpost")
+            .unwrap()
+    }
+}
+
+/// Every living process that carries `nonce` in its command line or its environment.
+pub fn alive(nonce: &str) -> Vec<String> {
+    let carries = |path: String| {
+        let bytes = std::fs::read(path).unwrap_or_default();
+        bytes.windows(nonce.len()).any(|part| part == nonce.as_bytes())
+    };
+    let me = std::process::id().to_string();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let pid = entry.file_name().to_string_lossy().into_owned();
+        if pid == me || !pid.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        if carries(format!("/proc/{pid}/cmdline")) || carries(format!("/proc/{pid}/environ")) {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            found.push(format!("{pid}: {}", String::from_utf8_lossy(&line)));
+        }
+    }
+    found
+}
+
+/// Asserts that nothing with `nonce` is alive at this instant.
+pub fn nothing_alive(nonce: &str) {
+    let found = alive(nonce);
+    assert!(found.is_empty(), "alive: {found:#?}");
+}
+
+/// Asserts that everything with `nonce` dies soon, when nobody could be asked to wait for it.
+pub fn all_die(nonce: &str) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !alive(nonce).is_empty() {
+        assert!(Instant::now() < deadline, "alive: {:#?}", alive(nonce));
+        std::thread::yield_now();
+    }
+}
+
+/// Whether python3 is among the system's programs.
+pub fn python() -> bool {
+    ["/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3"]
+        .iter()
+        .any(|path| Path::new(path).exists())
+}
+
+/// Asserts the tier that a system has.
+pub fn expected_tier(system: System) -> Tier {
+    match system {
+        System::Here | System::Ordinary => Tier::Namespaces,
+        System::NoNamespaces => Tier::Landlock,
+        System::Nothing => Tier::None,
+    }
+}
