@@ -1,1 +1,4 @@
 //! Integration tests, one binary: what they need of the product is its own executable.
+
+mod provider;
+mod support;
