@@ -230,3 +230,123 @@ impl io::Write for Counter {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::future::join_all;
+
+    use super::super::prices::Price;
+    use super::super::testing::{Fake, Played, bad, good, request};
+    use super::*;
+
+    /// A dollar per million tokens: a token costs a millionth of a dollar.
+    fn pricing() -> Pricing {
+        let price = Price { input: 1.0, output: 1.0, cache_read: None, cache_write: None };
+        Pricing::new("p").with_price("m", price)
+    }
+
+    async fn ask(metered: &Metered) -> Result<ModelReply, ProviderError> {
+        metered.call(&request(), &mut |_| {}, &CancellationToken::new()).await
+    }
+
+    /// The most that the test's request can cost.
+    fn most() -> u64 {
+        prompt_tokens_bound(&request()) + 1000
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_is_reserved_then_settled_at_what_it_cost() {
+        let ledger = Ledger::new(Some(MicroUsd(2 * most())));
+        let seen = ledger.clone();
+        let fake = Fake::new(move |_| {
+            assert_eq!(seen.totals().reserved, MicroUsd(most()));
+            good(30, 12)
+        });
+        let reply = ask(&Metered::new(fake, ledger.clone(), pricing())).await.unwrap();
+        assert_eq!(reply.usage.cost.known, MicroUsd(42));
+        assert!(!reply.usage.cost.partly_unknown);
+        assert_eq!(ledger.totals(), LedgerTotals { spent: MicroUsd(42), ..Default::default() });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_number_of_lanes_passes_the_ceiling_and_what_fits_is_not_refused() {
+        // Every call costs all that it may, and the ceiling has room for five of twenty.
+        let fake =
+            Fake::new(|_| Played { takes: Duration::from_secs(1), ..good(most() - 1000, 1000) });
+        let ledger = Ledger::new(Some(MicroUsd(5 * most() + most() / 2)));
+        let metered = Metered::new(fake.clone(), ledger.clone(), pricing());
+        let results = join_all((0..20).map(|_| ask(&metered))).await;
+        let good_ones = results.iter().filter(|result| result.is_ok()).count();
+        assert_eq!((good_ones, fake.asked().len()), (5, 5));
+        let error = results.into_iter().find_map(Result::err).unwrap();
+        assert_eq!(error.class, ErrorClass::Budget);
+        assert!(error.message.contains("--budget"), "{error}");
+        assert_eq!(ledger.totals().spent, MicroUsd(5 * most()));
+        // Cheap calls all pass in the end, though not all could be reserved at once.
+        let fake = Fake::new(|_| Played { takes: Duration::from_secs(1), ..good(1, 1) });
+        let ledger = Ledger::new(Some(MicroUsd(2 * most())));
+        let metered = Metered::new(fake, ledger.clone(), pricing());
+        let results = join_all((0..20).map(|_| ask(&metered))).await;
+        assert!(results.iter().all(Result::is_ok));
+        assert_eq!(ledger.totals().spent, MicroUsd(40));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_have_been_charged_stays_held() {
+        let ledger = Ledger::new(Some(MicroUsd(10 * most())));
+        let held = |ledger: &Ledger| ledger.totals().held.0 / most();
+        let metered = |played: fn() -> Played| {
+            Metered::new(Fake::new(move |_| played()), ledger.clone(), pricing())
+        };
+        ask(&metered(|| bad(ErrorClass::RateLimited))).await.unwrap_err();
+        assert_eq!(held(&ledger), 0, "a refusal costs nothing");
+        let broken = || {
+            let mut played = bad(ErrorClass::Protocol);
+            played.result = played.result.map_err(|error| error.charged(true));
+            played
+        };
+        ask(&metered(broken)).await.unwrap_err();
+        assert_eq!(held(&ledger), 1);
+        let uncounted = ask(&metered(|| good(0, 0))).await.unwrap();
+        assert!(uncounted.usage.cost.partly_unknown);
+        assert_eq!(held(&ledger), 2, "an answer that nobody counted");
+        let never = metered(|| Played { takes: Duration::from_secs(9999), ..good(1, 1) });
+        let dropped = tokio::time::timeout(Duration::from_secs(1), ask(&never)).await;
+        assert!(dropped.is_err());
+        assert_eq!((held(&ledger), ledger.totals().reserved), (3, MicroUsd(0)), "a dropped call");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_unknown_price_is_refused_under_a_budget_and_unknown_without() {
+        let fake = Fake::new(|_| good(1, 1));
+        let ledger = Ledger::new(Some(MicroUsd(u64::MAX)));
+        let metered = Metered::new(fake.clone(), ledger, Pricing::new("local"));
+        let error = ask(&metered).await.unwrap_err();
+        assert_eq!(error.class, ErrorClass::Budget);
+        assert!(error.message.contains("price of m is unknown"), "{error}");
+        assert!(error.message.contains("providers.local.prices"), "{error}");
+        assert!(fake.asked().is_empty());
+        let metered = Metered::new(fake, Ledger::new(None), Pricing::new("local"));
+        let cost = ask(&metered).await.unwrap().usage.cost;
+        assert!(cost.partly_unknown, "{cost}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_money_can_be_cancelled() {
+        let fake = Fake::new(|_| Played { takes: Duration::from_secs(60), ..good(1, 1) });
+        let metered = Metered::new(fake, Ledger::new(Some(MicroUsd(most()))), pricing());
+        let cancel = CancellationToken::new();
+        let (asking, mut ignore) = (request(), |_| {});
+        let waiting = metered.call(&asking, &mut ignore, &cancel);
+        let stop = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            cancel.cancel();
+        };
+        let (first, second, ()) = tokio::join!(ask(&metered), waiting, stop);
+        assert!(first.is_ok());
+        let error = second.unwrap_err();
+        assert_eq!((error.class, error.maybe_charged), (ErrorClass::Cancelled, false));
+    }
+}

@@ -62,6 +62,11 @@ impl RateGate {
         }
     }
 
+    /// Whether callers must wait now.
+    pub fn is_shut(&self) -> bool {
+        self.state().until.is_some()
+    }
+
     fn step(&self) -> Step {
         let mut state = self.state();
         match state.until {

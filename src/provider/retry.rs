@@ -213,3 +213,165 @@ async fn pause(wait: Duration, cancel: &CancellationToken) -> Result<(), Provide
         () = sleep(wait) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+
+    use super::super::testing::{Fake, Played, bad, good, request};
+    use super::*;
+
+    fn policy() -> RetryPolicy {
+        RetryPolicy { seed: Some(7), ..RetryPolicy::default() }
+    }
+
+    async fn ask(provider: &Retrying) -> Result<ModelReply, ProviderError> {
+        provider.call(&request(), &mut |_| {}, &CancellationToken::new()).await
+    }
+
+    fn limited(wait: Duration) -> Played {
+        let mut played = bad(ErrorClass::RateLimited);
+        if let Err(error) = &mut played.result {
+            error.retry_after = Some(wait);
+        }
+        played
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tries_follow_the_class() {
+        for class in ErrorClass::ALL {
+            let fake = Fake::new(move |_| bad(class));
+            let error = ask(&Retrying::new(fake.clone(), policy())).await.unwrap_err();
+            let tries = match class {
+                ErrorClass::RateLimited | ErrorClass::Overloaded => 6,
+                ErrorClass::Unreachable | ErrorClass::Protocol => 3,
+                ErrorClass::Timeout => 2,
+                _ => 1,
+            };
+            assert_eq!(fake.asked().len(), tries, "{class:?}");
+            assert_eq!(error.message.contains("asked"), tries > 1, "{error}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_with_jitter_and_a_seed_repeats_them() {
+        let mut runs = Vec::new();
+        for seed in [7, 7, 8] {
+            let fake = Fake::new(|_| bad(ErrorClass::Overloaded));
+            let policy = RetryPolicy { seed: Some(seed), ..policy() };
+            ask(&Retrying::new(fake.clone(), policy)).await.unwrap_err();
+            let asked = fake.asked();
+            for (nth, pair) in asked.windows(2).enumerate() {
+                let wait = pair[1] - pair[0];
+                let least = Duration::from_millis(500 << nth);
+                assert!(wait >= least && wait <= least * 2, "{nth}: {wait:?}");
+            }
+            runs.push(asked);
+        }
+        assert_eq!(runs[0], runs[1]);
+        assert_ne!(runs[0], runs[2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_servers_wait_is_kept_or_the_call_given_up_at_once() {
+        let asked = Duration::from_secs(70);
+        let fake = Fake::new(move |nth| if nth == 0 { limited(asked) } else { good(1, 1) });
+        ask(&Retrying::new(fake.clone(), policy())).await.unwrap();
+        assert!(fake.asked()[1] >= asked && fake.asked()[1] < asked * 2);
+        // Longer than a call may wait: nobody waits for nothing.
+        let fake = Fake::new(|_| limited(Duration::from_secs(3600)));
+        let provider = Retrying::new(fake.clone(), policy());
+        let begun = Instant::now();
+        for _ in 0..2 {
+            let error = ask(&provider).await.unwrap_err();
+            assert_eq!(error.class, ErrorClass::RateLimited);
+        }
+        assert_eq!((begun.elapsed(), fake.asked().len()), (Duration::ZERO, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_begun_try_is_told_as_possibly_charged() {
+        let broken = || {
+            let mut played = bad(ErrorClass::Protocol);
+            played.result = played.result.map_err(|error| error.charged(true));
+            played
+        };
+        let fake = Fake::new(move |nth| if nth == 0 { broken() } else { good(1, 1) });
+        let provider = Retrying::new(fake, policy());
+        assert!(ask(&provider).await.unwrap().usage.cost.partly_unknown);
+        let fake =
+            Fake::new(move |nth| if nth == 0 { broken() } else { bad(ErrorClass::Unreachable) });
+        assert!(ask(&Retrying::new(fake, policy())).await.unwrap_err().maybe_charged);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_waits_and_all_wait_and_one_goes_first() {
+        // Two refusals, then good answers that take a second and begin at once.
+        let fake = Fake::new(|nth| match nth {
+            0 | 1 => limited(Duration::from_secs(10)),
+            _ => Played { takes: Duration::from_secs(1), ..good(1, 1) },
+        });
+        let provider = Retrying::new(fake.clone(), policy());
+        let lanes = (0..20).map(|_| ask(&provider));
+        let first = async {
+            ask(&provider).await.unwrap();
+        };
+        let others = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            assert!(join_all(lanes).await.iter().all(Result::is_ok));
+        };
+        tokio::join!(first, others);
+        let asked: Vec<_> = fake.asked().iter().map(Duration::as_secs_f64).collect();
+        assert_eq!(asked.len(), 2 + 21, "nobody is refused but the probes");
+        assert_eq!(asked[0], 0.0);
+        assert!(asked[1] >= 10.0, "{asked:?}");
+        assert!(asked[2] >= asked[1] + 10.0, "{asked:?}");
+        assert!(asked[22] - asked[2] < 0.1, "the rest follow once it has begun: {asked:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cancelled_probe_gives_its_place_to_the_next() {
+        let fake = Fake::new(|nth| match nth {
+            0 => limited(Duration::from_secs(1)),
+            1 => Played { pieces: 0, takes: Duration::from_secs(1000), ..good(1, 1) },
+            _ => good(1, 1),
+        });
+        let provider = Retrying::new(fake.clone(), policy());
+        let cancel = CancellationToken::new();
+        let asking = request();
+        let mut ignore = |_| {};
+        let first = provider.call(&asking, &mut ignore, &cancel);
+        let second = async {
+            while fake.asked().len() < 2 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            let waiting = ask(&provider);
+            let stop = async {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                cancel.cancel();
+            };
+            tokio::join!(waiting, stop).0
+        };
+        let (first, second) = tokio::join!(first, second);
+        assert_eq!(first.unwrap_err().class, ErrorClass::Cancelled);
+        assert!(second.is_ok());
+        assert!(fake.asked()[2] < Duration::from_secs(6));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn cancelling_ends_a_wait() {
+        let fake = Fake::new(|_| bad(ErrorClass::Overloaded));
+        let provider = Retrying::new(fake.clone(), policy());
+        let cancel = CancellationToken::new();
+        let (asking, mut ignore) = (request(), |_| {});
+        let call = provider.call(&asking, &mut ignore, &cancel);
+        let stop = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            cancel.cancel();
+        };
+        let begun = Instant::now();
+        let (result, ()) = tokio::join!(call, stop);
+        assert_eq!(result.unwrap_err().class, ErrorClass::Cancelled);
+        assert!(begun.elapsed() < Duration::from_millis(200));
+    }
+}

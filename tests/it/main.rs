@@ -2,3 +2,5 @@
 
 mod jobs;
 mod sandbox;
+mod provider;
+mod support;

@@ -1,46 +1,9 @@
 //! The format of scripts: TOML, or JSON of the same shape.
 //!
-//! ```toml
-//! version = 1
-//!
-//! [[worker]]                    # the first that fits a worker answers it
-//! lane = "careful"              # the lane's name, or one attempt of it ("careful/2"); none fits all
-//! [[worker.turns]]              # turn 0
-//! text = "I read the file first."
-//! calls = [{ name = "read_file", arguments = { path = "src/lib.rs" } }]
-//! usage = { input = 900, output = 40, cache_read = 0, cache_write = 900 }
-//! [[worker.turns]]              # turn 1, and so on; the worker's last turn should call `submit`
-//! faults = [{ class = "rate-limited", retry_after_ms = 20 }]     # once, then the answer
-//! delay_ms = 5
-//! calls = [{ name = "submit", arguments = '{"answer": "done"' }]  # text is sent as it stands
-//!
-//! [[judge]]
-//! id = "correctness"            # none fits every judge
-//! ballot = "c1:c2:*"            # left:right:order:attempt; `*` stands for anything; none fits all
-//! prefer = ["checked_add", "+ 1"]  # the text that only one side holds wins, the first such text first
-//! second = '(?m)^Second'        # where the second side begins in the request (a regular expression)
-//! broken = ["not JSON"]         # given on attempt 0, before the reply
-//! [judge.reply]
-//! capture = { nonce = 'nonce: (\S+)' }                # first group of what the request holds
-//! text = '{"nonce": "{nonce}", "choice": "{choice}", "reason": "it holds {quote}"}'
-//!
-//! [[judge]]
-//! always = "first"              # or "second", "tie"
-//! [judge.reply]
-//! error = { class = "auth", message = "no such key" }  # always
-//!
-//! [[synthesizer]]
-//! [[synthesizer.turns]]         # attempt 0
-//! text = "…"
-//! ```
-//!
-//! Every answer may have `text`, `reasoning`, `calls`, `stop` (`end_turn`, `tool_use`, `max_tokens`,
-//! `refusal`, or any word), `usage`, `delay_ms`, `faults` (each given once, in order, before the answer),
-//! `error` (given always) and `capture`. Fault classes are those of records: `auth`, `payment`,
-//! `unknown-model`, `rate-limited`, `overloaded`, `unreachable`, `timeout`, `context-overflow`,
-//! `bad-request`, `protocol`. `{name}` in `text` and in arguments is replaced by what was captured, and in
-//! a judge's reply also `{choice}` (`first`, `second`, `tie`) and `{quote}` (the preferred text); where
-//! the text is JSON the value is escaped for a JSON string.
+//! `docs/scripted-models.md` has a whole example, which a test runs. In short: `version = 1`;
+//! `[[worker]]` with `lane` and `[[worker.turns]]`; `[[judge]]` with `id`, `ballot`, `prefer` or `always`,
+//! `second`, `broken` and `[judge.reply]`; `[[synthesizer]]` with `[[synthesizer.turns]]`. Turns and replies are
+//! [`Answer`]s. The first entry that fits answers. Never here: which one that is.
 
 use std::collections::BTreeMap;
 use std::path::Path;
