@@ -12,7 +12,7 @@ mod operands;
 mod tokens;
 mod value;
 
-pub(super) use git::{GitUse, SUBCOMMANDS};
+pub(super) use git::{GitUse, SUBCOMMANDS, Subcommand};
 pub(super) use operands::{PathUse, Place};
 
 use tokens::Token;
