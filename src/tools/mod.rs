@@ -2,16 +2,19 @@
 //!
 //! Never here: the process's own working directory (contract C4).
 
+mod allow;
 mod args;
 mod edit;
 mod edit_file;
 pub mod files;
+mod git_env;
 mod glob;
 mod grep;
 mod list_dir;
 mod multi_edit;
 mod read_file;
 mod registry;
+mod run_bash;
 pub(crate) mod secrets;
 mod submit;
 #[cfg(test)]

@@ -103,6 +103,17 @@ impl Files<'_> {
         Ok((path, stat))
     }
 
+    /// What stands at `name` in the directory `parent`, a link as such.
+    ///
+    /// # Errors
+    /// As for [`Files::stat`], of `parent`.
+    pub fn stat_in(&self, parent: &RelPath, name: &OsStr) -> Result<(RelPath, Stat), FileError> {
+        let path = self.resolve(parent)?.join(name)?;
+        let fd = self.open_path(&path)?;
+        let stat = fstat(&fd).map_err(|errno| FileError::from_errno(&path.display(), errno))?;
+        Ok((path, stat))
+    }
+
     /// Opens a regular file for reading; never blocks on what is none.
     ///
     /// # Errors
