@@ -72,7 +72,7 @@ fn prefix(body: &str, edits: &[usize], max: usize) -> usize {
         }
         grown += growth;
     }
-    body.floor_char_boundary(max.saturating_sub(grown))
+    floor(body, max.saturating_sub(grown))
 }
 
 /// The start of the longest suffix that is at most `max` bytes after its edits.
@@ -89,7 +89,15 @@ fn suffix(body: &str, edits: &[usize], max: usize) -> usize {
         }
         grown += growth;
     }
-    body.ceil_char_boundary(body.len().saturating_sub(max.saturating_sub(grown)))
+    ceil(body, body.len().saturating_sub(max.saturating_sub(grown)))
+}
+
+fn floor(body: &str, at: usize) -> usize {
+    (0..=at.min(body.len())).rev().find(|at| body.is_char_boundary(*at)).unwrap_or(0)
+}
+
+fn ceil(body: &str, at: usize) -> usize {
+    (at..body.len()).find(|at| body.is_char_boundary(*at)).unwrap_or(body.len())
 }
 
 /// How far a cut moves so that whole lines are kept, in bytes.

@@ -135,6 +135,13 @@ impl Fencer {
         bytes.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// A value that nobody outside the run can know, the same for the same `purpose`: 64 bits, for
+    /// replies that have to repeat something.
+    pub fn nonce(&self, purpose: &str) -> String {
+        // No label of a fence holds a line break, so no fence has this id.
+        self.id("\nnonce", purpose).chars().take(16).collect()
+    }
+
     /// Reads a single fence back, without notices: label and body as they were. `None` for text that
     /// this run's fencer did not make.
     pub fn unfence(&self, fence: &str) -> Option<Untrusted> {

@@ -134,6 +134,11 @@ impl Templates {
         self.by_name.keys().map(String::as_str)
     }
 
+    /// A template's text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.by_name.get(name).map(|template| template.text.as_str())
+    }
+
     /// Every template as name to `layer:sha256`, for the record.
     pub fn origins(&self) -> BTreeMap<String, String> {
         let origin = |template: &Template| format!("{}:{}", template.layer, template.sha256);
