@@ -11,13 +11,13 @@ mod texts;
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::model::chat::{Message, ToolSpec};
 use crate::model::{Claim, EventSink, LaneId, Stop, Usage, WorkerLimits};
 use crate::provider::Provider;
-use crate::tools::{ToolContext, ToolOutput};
+use crate::tools::{Registry, ToolContext, ToolOutput};
 
 pub use history::RESULT_CAP;
 pub use limits::SUMMARY_RESERVE_DIVISOR;
@@ -35,6 +35,21 @@ pub trait Toolbox: Send + Sync {
         name: &'a str,
         arguments: &'a str,
     ) -> BoxFuture<'a, ToolOutput>;
+}
+
+impl Toolbox for Registry {
+    fn specs(&self) -> Arc<[ToolSpec]> {
+        Registry::specs(self)
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        name: &'a str,
+        arguments: &'a str,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Registry::call(self, context, name, arguments).boxed()
+    }
 }
 
 /// Everything that one worker run is given.

@@ -1,5 +1,4 @@
 use std::collections::VecDeque;
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -11,8 +10,7 @@ use super::*;
 use crate::model::chat::{Message, Role, ToolSpec};
 use crate::model::{EventSink, LaneId, RunToken, Usage, WorkerLimits};
 use crate::provider::Provider;
-use crate::repo::Workspace;
-use crate::tools::{ToolContext, ToolOutput};
+use crate::tools::{Registry, ToolContext, ToolOutput, open_workspace};
 use crate::worker::Toolbox;
 
 type Answer = Result<ModelReply, ProviderError>;
@@ -117,6 +115,8 @@ struct Bench {
     limits: WorkerLimits,
     cancel: CancellationToken,
     whole: Option<Duration>,
+    dir: PathBuf,
+    registry: Option<Registry>,
 }
 
 impl Bench {
@@ -135,20 +135,21 @@ impl Bench {
             },
             cancel: CancellationToken::new(),
             whole: None,
+            dir: std::env::temp_dir(),
+            registry: None,
         }
     }
 
     async fn run(&self) -> WorkerOutcome {
-        let workspace = Workspace {
-            root: File::open("/").unwrap().into(),
-            path: PathBuf::from("/"),
-            git_dir: PathBuf::new(),
-        };
+        let workspace = open_workspace(&self.dir).unwrap();
         let input = WorkerInput {
             lane: LaneId::of("fast", 1),
             provider: self.fake.clone(),
             model: "m".to_owned(),
-            toolbox: self.tools.clone(),
+            toolbox: match &self.registry {
+                Some(registry) => Arc::new(registry.clone()),
+                None => self.tools.clone(),
+            },
             context: ToolContext {
                 workspace: Arc::new(workspace),
                 token: RunToken::new("0"),
@@ -370,4 +371,31 @@ async fn a_server_that_fails_is_named() {
     let bench = Bench::new(vec![error(ErrorClass::Auth)]);
     let failed = Stop::Failed { class: "auth".to_owned(), message: "it broke".to_owned() };
     assert_eq!(bench.run().await.stop, failed);
+}
+
+#[tokio::test]
+async fn the_real_tools_edit_the_workspace() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.txt"), "one\ntwo\n").unwrap();
+    let edit = json!({"path": "a.txt", "old_string": "two", "new_string": "2"}).to_string();
+    let claims = json!({"answer": "done", "claims": [{"text": "two is 2", "path": "a.txt"}]});
+    let mut bench = Bench::new(vec![
+        Ok(calls(&[("1", "read_file", "{\"path\":\"a.txt\"}"), ("2", "nothing", "{}")])),
+        Ok(calls(&[("3", "edit_file", &edit), ("4", "read_file", "{\"path\":\"../x\"}")])),
+        Ok(calls(&[("5", "read_file", "{\"path\":")])),
+        Ok(calls(&[("6", "submit", &claims.to_string())])),
+    ]);
+    (bench.dir, bench.registry) = (dir.path().to_owned(), Some(Registry::standard()));
+    let outcome = bench.run().await;
+    assert_eq!(outcome.stop, Stop::Submitted);
+    assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "one\n2\n");
+    assert_eq!(outcome.claims[0].path.as_deref(), Some("a.txt"));
+    let errors: Vec<bool> = outcome
+        .transcript
+        .iter()
+        .filter(|message| message.role == Role::Tool)
+        .flat_map(results)
+        .map(|(_, _, is_error)| is_error)
+        .collect();
+    assert_eq!(errors, [false, true, false, true, true, false]);
 }
