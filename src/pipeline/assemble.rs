@@ -216,6 +216,7 @@ impl Builder {
             &self.layers,
             fencer.clone(),
             connected.collect::<Result<_, PipelineError>>()?,
+            self.tell.sink(),
             self.commission.cancel.clone(),
         )
     }

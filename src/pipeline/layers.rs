@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::PipelineError;
 use super::survey::{OVERRIDES_DIR, Survey};
-use crate::judge::Judges;
+use crate::judge::{JudgeLayer, Judges};
 use crate::prompt::Templates;
 
 /// The ending of a prompt's file.
@@ -37,42 +37,44 @@ impl Layers {
 /// # Errors
 /// When a file can't be read or used: an override that is silently left out would be worse.
 pub fn load_layers(survey: &Survey, user: &Path, trusted: bool) -> Result<Layers, PipelineError> {
-    let mut layers = Layers { templates: Templates::embedded(), judges: Judges::embedded() };
-    for (folder, name, text) in user_files(user)? {
-        layers.put("user", &folder, &name, &text)?;
-    }
+    let mut templates = Templates::embedded();
+    let mut judges = Vec::new();
+    let mut layers = vec![("user", user_files(user)?)];
     if trusted {
-        for (path, bytes) in survey.trust_files()? {
-            let Some(rest) = path.strip_prefix(OVERRIDES_DIR) else { continue };
-            let Some((folder, name)) = rest.trim_start_matches('/').split_once('/') else { continue };
-            let text = String::from_utf8(bytes)
-                .map_err(|error| PipelineError::Config(format!("{path} is not UTF-8: {error}")))?;
-            layers.put("repository", folder, name, &text)?;
-        }
+        layers.push(("repository", repository_files(survey)?));
     }
-    Ok(layers)
+    for (layer, files) in layers {
+        let mut own = JudgeLayer { layer: layer.to_owned(), files: Vec::new() };
+        for (folder, name, text) in files {
+            match (folder.as_str(), name.strip_suffix(PROMPT)) {
+                ("prompts", Some(prompt)) => {
+                    templates = templates.overridden(layer, prompt, &text).map_err(config)?;
+                }
+                ("judges", _) if name.ends_with(JUDGE) => own.files.push((name, text)),
+                _ => {}
+            }
+        }
+        judges.push(own);
+    }
+    let judges = Judges::load(&judges, &templates).map_err(config)?;
+    Ok(Layers { templates, judges })
 }
 
-impl Layers {
-    fn put(&mut self, layer: &str, folder: &str, name: &str, text: &str) -> Result<(), PipelineError> {
-        let failed = |error: &dyn std::fmt::Display| {
-            PipelineError::Config(format!("{layer} {folder}/{name}: {error}"))
-        };
-        match folder {
-            "prompts" => {
-                let Some(name) = name.strip_suffix(PROMPT) else { return Ok(()) };
-                let templates = self.templates.clone().overridden(layer, name, text);
-                self.templates = templates.map_err(|error| failed(&error))?;
-            }
-            "judges" => {
-                let Some(name) = name.strip_suffix(JUDGE) else { return Ok(()) };
-                let judges = self.judges.clone().with(layer, name, text);
-                self.judges = judges.map_err(|error| failed(&error))?;
-            }
-            _ => {}
-        }
-        Ok(())
+fn config(error: impl std::fmt::Display) -> PipelineError {
+    PipelineError::Config(error.to_string())
+}
+
+/// Folder, file name and text of a trusted repository's overrides.
+fn repository_files(survey: &Survey) -> Result<Vec<(String, String, String)>, PipelineError> {
+    let mut found = Vec::new();
+    for (path, bytes) in survey.trust_files()? {
+        let Some(rest) = path.strip_prefix(OVERRIDES_DIR) else { continue };
+        let Some((folder, name)) = rest.trim_start_matches('/').split_once('/') else { continue };
+        let text = String::from_utf8(bytes)
+            .map_err(|error| PipelineError::Config(format!("{path} is not UTF-8: {error}")))?;
+        found.push((folder.to_owned(), name.to_owned(), text));
     }
+    Ok(found)
 }
 
 /// Folder, file name and text of the user's overrides, sorted.

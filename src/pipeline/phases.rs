@@ -9,7 +9,8 @@ use super::PipelineError;
 use crate::fanout::LaneRun;
 use crate::model::chat::Message;
 use crate::model::{
-    Admission, Ballot, CandidateId, Claim, Decision, Family, GateReport, Stop, TreeId, Usage,
+    Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport,
+    Stop, TreeId, Usage,
 };
 
 /// What an attempt left.
@@ -84,6 +85,10 @@ pub struct Survivor {
     pub answer: String,
     /// Its author's claims.
     pub claims: Vec<Claim>,
+    /// The paths it changes.
+    pub files: Vec<FileChange>,
+    /// What admission and gates flagged.
+    pub flags: Vec<Flag>,
     /// Its gates.
     pub gates: Vec<GateReport>,
 }
@@ -91,7 +96,10 @@ pub struct Survivor {
 /// Weighs the survivors without a model.
 pub trait Weigh: Send + Sync {
     /// A score and reasons for each, and a choice.
-    fn weigh(&self, survivors: &[Survivor]) -> Weighed;
+    ///
+    /// # Errors
+    /// When the engine's own store fails.
+    fn weigh(&self, survivors: &[Survivor]) -> Result<Weighed, PipelineError>;
 }
 
 /// What the consensus says.
@@ -99,19 +107,20 @@ pub trait Weigh: Send + Sync {
 pub struct Weighed {
     /// A score for each survivor, in the order given.
     pub scores: Vec<Option<f64>>,
-    /// Lines of evidence.
-    pub evidence: Vec<crate::model::Evidence>,
-    /// The choice that this evidence alone would make.
+    /// The choice that agreement alone would make, with its evidence.
     pub choice: Decision,
 }
 
 /// Asks the judges.
 pub trait Judge: Send + Sync {
     /// Ballots on every pair of the finalists, in both orders, by every judge.
-    fn panel<'a>(&'a self, finalists: &'a [Survivor]) -> BoxFuture<'a, Vec<Ballot>>;
+    fn panel<'a>(
+        &'a self,
+        finalists: &'a [Survivor],
+    ) -> BoxFuture<'a, Result<Vec<Ballot>, PipelineError>>;
 
     /// What the ballots say of the finalists.
-    fn tally(&self, finalists: &[CandidateId], ballots: &[Ballot]) -> Decision;
+    fn tally(&self, finalists: &[Survivor], ballots: &[Ballot]) -> Decision;
 }
 
 /// Asks the synthesizer.
@@ -121,7 +130,7 @@ pub trait Fuse: Send + Sync {
         &'a self,
         finalists: &'a [Survivor],
         ballots: &'a [Ballot],
-    ) -> BoxFuture<'a, Proposal>;
+    ) -> BoxFuture<'a, Result<Proposal, PipelineError>>;
 }
 
 /// What the synthesizer gave.
@@ -133,6 +142,13 @@ pub struct Proposal {
     pub answer: String,
     /// What it used.
     pub usage: Usage,
+}
+
+impl Proposal {
+    /// No proposal, and why.
+    pub fn nothing(why: String) -> Self {
+        Self { diff: None, answer: why, usage: Usage::default() }
+    }
 }
 
 /// All phases of a run. A phase that the plan leaves out is absent.

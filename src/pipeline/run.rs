@@ -233,7 +233,9 @@ impl<'a> Run<'a> {
         &self,
         row: &CandidateRecord,
     ) -> Result<Option<Survivor>, PipelineError> {
-        let (Some(tree), Some(applied)) = (row.admission.tree(), &row.applied) else {
+        let (Admission::Admitted { tree, flags, files, .. }, Some(applied)) =
+            (&row.admission, &row.applied)
+        else {
             return Ok(None);
         };
         let equal = |other: &&CandidateRecord| {
@@ -250,6 +252,8 @@ impl<'a> Run<'a> {
             diff: self.dir.artifacts().get(applied)?,
             answer: row.candidate.answer.clone(),
             claims: row.candidate.claims.clone(),
+            files: files.clone(),
+            flags: flags.clone(),
             gates: row.gates.clone(),
         }))
     }
@@ -261,16 +265,14 @@ impl<'a> Run<'a> {
     /// The choice among several survivors: agreement first, then the judges if there are any.
     async fn choose(&mut self, survivors: &[Survivor]) -> Result<Decision, PipelineError> {
         self.begin_stage(Stage::Weigh, Some(survivors.len() as u32))?;
-        let weighed = self.phases.weigh.weigh(survivors);
+        let weighed = self.phases.weigh.weigh(survivors)?;
         for (survivor, score) in survivors.iter().zip(&weighed.scores) {
             self.set_score(&survivor.id, *score);
         }
-        let mut evidence = weighed.choice;
-        evidence.evidence.extend(weighed.evidence);
         let finalists = self.finalists(survivors, &weighed.scores);
         let judged = self.judge(&finalists).await?;
         self.begin_stage(Stage::Decide, None)?;
-        Ok(decide(evidence, judged))
+        Ok(decide(weighed.choice, judged))
     }
 
     fn set_score(&mut self, id: &CandidateId, score: Option<f64>) {

@@ -161,13 +161,12 @@ impl Run<'_> {
             return Ok(None);
         }
         self.begin_stage(Stage::Judge, None)?;
-        let ballots = judge.panel(finalists).await;
+        let ballots = judge.panel(finalists).await?;
         for ballot in &ballots {
             self.tell.send(RunEvent::Balloted { ballot: ballot.clone() });
         }
-        let ids: Vec<_> = finalists.iter().map(|finalist| finalist.id.clone()).collect();
         let valid = ballots.iter().any(|ballot| !matches!(ballot.choice, Choice::Abstain { .. }));
-        let decision = valid.then(|| judge.tally(&ids, &ballots));
+        let decision = valid.then(|| judge.tally(finalists, &ballots));
         self.record.ballots.extend(ballots);
         if !valid {
             let why = self.record.ballots.iter().find_map(|ballot| match &ballot.choice {
@@ -199,7 +198,7 @@ impl Run<'_> {
             return Ok(decision);
         }
         self.begin_stage(Stage::Fuse, None)?;
-        let proposal = fuse.propose(survivors, &self.record.ballots).await;
+        let proposal = fuse.propose(survivors, &self.record.ballots).await?;
         self.record.usage += proposal.usage;
         let Some(diff) = proposal.diff else {
             self.warn(
