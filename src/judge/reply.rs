@@ -10,7 +10,7 @@ use crate::fence::restore;
 
 /// The most quotes of a reply.
 const MOST_QUOTES: usize = 6;
-/// The fewest characters of a quote, white space left out: less is found anywhere.
+/// The fewest characters of a quote: less is found anywhere.
 const SHORTEST_QUOTE: usize = 3;
 /// The longest reason that is kept, in characters.
 const LONGEST_REASON: usize = 2000;
@@ -116,7 +116,7 @@ fn evidence(reply: &Reply, shown: [&Finalist; 2]) -> Result<(), Fault> {
     }
     let sources: Vec<Source> = shown.iter().flat_map(|finalist| sources(finalist)).collect();
     for quote in &reply.evidence {
-        if squeezed(quote).chars().count() < SHORTEST_QUOTE {
+        if quote.trim().chars().count() < SHORTEST_QUOTE {
             return Err(Fault::quoting("a quote is too short to show anything:", quote));
         }
         if !sources.iter().any(|source| source.holds(quote)) {
