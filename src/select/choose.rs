@@ -11,17 +11,14 @@
 //!
 //! Confidence is high when another family stands behind the pick and the tests passed, or three
 //! families proposed exactly this tree; medium with one of the two; low otherwise, and always low where
-//! only rule 4 told the best apart. Contradictory evidence is no pick: when the two best scores are as
-//! good as equal, each has another family behind it, and their changes have nothing in common, two
-//! camps stand against each other, and nothing here can say which is right.
+//! only rule 4 told the best apart. Contradictory evidence is no pick: when the best has other families
+//! behind it, another tree has as many behind it, and the two have nothing in common, two camps stand
+//! against each other, and nothing here can say which is right.
 
 use std::cmp::Ordering;
 
 use super::consensus::{Contender, FEWEST_FAMILIES, Score, consensus, similarity};
 use crate::model::{Basis, CandidateId, Confidence, Decision, Evidence, Family, NoWinner, Outcome};
-
-/// Scores closer than this are as good as equal.
-const SAME_SCORE: f64 = 0.02;
 
 /// Below this similarity two changes have nothing in common.
 const NOTHING_IN_COMMON: f64 = 0.1;
@@ -89,7 +86,7 @@ impl<'a> Rank<'a> {
 
 fn decide(ranks: &[Rank<'_>], trust: &[Family]) -> Decision {
     let (best, rest) = (&ranks[0], &ranks[1..]);
-    if let Some(rival) = rest.first().filter(|rival| contradict(best, rival)) {
+    if let Some(rival) = rest.iter().find(|rival| contradict(best, rival)) {
         return undecided(ranks, best, rival);
     }
     let tied = rest.iter().filter(|rank| best.by_evidence(rank).is_eq()).count();
@@ -102,13 +99,12 @@ fn decide(ranks: &[Rank<'_>], trust: &[Family]) -> Decision {
     }
 }
 
+/// A camp of its own: as many families behind it, none of the best's, and nothing in common.
 fn contradict(best: &Rank<'_>, rival: &Rank<'_>) -> bool {
-    let (Some(high), Some(low)) = (best.score.total, rival.score.total) else { return false };
-    !best.trusted_first
-        && high > 0.0
-        && high - low <= SAME_SCORE * high
+    best.score.total.is_some()
+        && !best.trusted_first
         && best.score.is_corroborated()
-        && rival.score.is_corroborated()
+        && rival.score.behind >= best.score.behind
         && best.of.families.iter().all(|family| !rival.of.families.contains(family))
         && similarity(best.of, rival.of) < NOTHING_IN_COMMON
 }

@@ -10,6 +10,9 @@ use crate::model::{CandidateId, Family, TreeId};
 /// With fewer families there is no consensus evidence: two can only agree or differ.
 pub const FEWEST_FAMILIES: usize = 3;
 
+/// The similarity from which one change stands behind another.
+pub const AGREES: f64 = 0.5;
+
 /// A tree that passed its gates.
 #[derive(Clone, Debug)]
 pub struct Contender {
@@ -64,16 +67,17 @@ pub struct Score {
     pub nearest: Option<Nearest>,
     /// Families that proposed exactly this tree.
     pub same_tree: Vec<Family>,
+    /// How many families stand behind it, its own included: those that proposed the same tree, and
+    /// those with a tree that has at least [`AGREES`] in common with it.
+    pub behind: usize,
     /// Changed files outside the core.
     pub outside: usize,
 }
 
 impl Score {
-    /// Whether another family stands behind it: the same tree, or at least half of the changes in
-    /// common.
+    /// Whether another family stands behind it.
     pub fn is_corroborated(&self) -> bool {
-        self.same_tree.len() > 1
-            || self.nearest.as_ref().is_some_and(|nearest| nearest.similarity >= 0.5)
+        self.behind > 1
     }
 }
 
@@ -205,8 +209,15 @@ fn explain(
         unsupported,
         nearest: nearest(voice, voters),
         same_tree: voice.families.iter().map(|family| (*family).clone()).collect(),
+        behind: behind(voice, voters),
         outside: voice.sets.outside,
     }
+}
+
+fn behind(voice: &Voice<'_>, voters: &[&Voice<'_>]) -> usize {
+    let agrees = |other: &&&Voice<'_>| jaccard(&voice.sets.grams, &other.sets.grams) >= AGREES;
+    let others = voters.iter().filter(agrees).flat_map(|other| &other.families);
+    voice.families.iter().chain(others).collect::<BTreeSet<_>>().len()
 }
 
 fn support(voice: &Voice<'_>, atom: &Atom, atoms: &Holders<'_, Atom>) -> Option<Support> {
