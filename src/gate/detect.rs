@@ -161,7 +161,11 @@ fn python_test(files: &Files<'_>) -> Option<CommandSpec> {
             })
             .map(|(file, _)| file)
     })?;
-    found("python3 -m pytest -q -rA --tb=short -p no:cacheprovider", CheckTool::Pytest, file)
+    found(
+        "python3 -m pytest -q -rA --tb=short -p no:cacheprovider --continue-on-collection-errors",
+        CheckTool::Pytest,
+        file,
+    )
 }
 
 /// `vet` type-checks the packages and their tests.

@@ -103,3 +103,6 @@ fn diagnostic(code: &str, path: &str, line: u32, message: &str) -> Diagnostic {
         message: message.lines().next().unwrap_or("").trim().chars().take(400).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;

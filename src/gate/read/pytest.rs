@@ -5,7 +5,7 @@ use super::{Reading, diagnostic};
 /// `FAILED tests/test_calc.py::test_add - assert -1 == 3`, `ERROR tests/test_x.py`, `PASSED …`.
 pub fn read(output: &str) -> Reading {
     let mut reading = Reading::default();
-    for line in output.lines() {
+    for line in summary(output).lines() {
         let Some((word, rest)) = line.split_once(' ') else { continue };
         let (id, message) = split_id(rest);
         let is_id = id.contains(".py") || id.contains("::");
@@ -23,6 +23,11 @@ pub fn read(output: &str) -> Reading {
         }
     }
     reading
+}
+
+/// Only the summary counts: what stands above it holds what the tests themselves printed.
+fn summary(output: &str) -> &str {
+    output.rfind(" short test summary info ").map_or("", |at| &output[at..])
 }
 
 /// The node id ends at the first ` - ` outside of the parameters' brackets.
