@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::{FutureExt, StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 
 use super::definition::{Judge, LooksAt};
@@ -91,7 +90,11 @@ pub async fn panel(input: &PanelInput<'_>) -> Result<Panel, PromptError> {
     let questions: Vec<Question> =
         seats.iter().map(|seat| Question::new(input, seat, &system)).collect::<Result<_, _>>()?;
     let broken = Broken::default();
-    let asked = questions.into_iter().map(|question| ask(input, question, &broken));
+    // Boxed one by one: the compiler can't show that a lazy map over borrowed questions is `Send`.
+    let mut asked = Vec::with_capacity(questions.len());
+    for question in questions {
+        asked.push(ask(input, question, &broken).boxed());
+    }
     let answers: Vec<(Ballot, Option<ProviderError>)> =
         stream::iter(asked).buffered(input.max_parallel.max(1)).collect().await;
     let mut panel = Panel::default();

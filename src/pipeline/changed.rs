@@ -39,19 +39,23 @@ impl Walk<'_> {
         new: Option<&TreeId>,
     ) -> Result<(), PipelineError> {
         let (old, new) = (self.entries(old)?, self.entries(new)?);
-        let beside_source =
-            old.iter().any(|entry| entry.mode != TREE && is_source(&String::from_utf8_lossy(&entry.name)));
+        let beside_source = old
+            .iter()
+            .any(|entry| entry.mode != TREE && is_source(&String::from_utf8_lossy(&entry.name)));
         let mut sides: BTreeMap<Vec<u8>, Sides> = BTreeMap::new();
         for entry in old {
-            sides.entry(entry.name.clone()).or_default().0 = Some(entry);
+            let side = sides.entry(entry.name.clone()).or_default();
+            side.0 = Some(entry);
         }
         for entry in new {
-            sides.entry(entry.name.clone()).or_default().1 = Some(entry);
+            let side = sides.entry(entry.name.clone()).or_default();
+            side.1 = Some(entry);
         }
         for (name, (old, new)) in sides {
             if old != new {
                 let name = String::from_utf8_lossy(&name);
-                let path = if path.is_empty() { name.into_owned() } else { format!("{path}/{name}") };
+                let path =
+                    if path.is_empty() { name.into_owned() } else { format!("{path}/{name}") };
                 self.entry(&path, old, new, beside_source)?;
             }
         }

@@ -36,8 +36,9 @@ pub struct SelectWeigh {
 
 impl SelectWeigh {
     fn contender(&self, survivor: &Survivor) -> Result<Contender, PipelineError> {
-        let passed_tests =
-            |report: &crate::model::GateReport| report.gate == GateKind::Test && report.verdict == Verdict::Pass;
+        let passed_tests = |report: &crate::model::GateReport| {
+            report.gate == GateKind::Test && report.verdict == Verdict::Pass
+        };
         Ok(Contender {
             id: survivor.id.clone(),
             tree: survivor.tree.clone(),
@@ -53,10 +54,13 @@ impl Weigh for SelectWeigh {
         let pool: Vec<Contender> =
             survivors.iter().map(|survivor| self.contender(survivor)).collect::<Result<_, _>>()?;
         let choice = choose(&pool, &self.trust);
-        let decision = choice.decision.ok_or_else(|| {
-            PipelineError::Internal("there was nothing to weigh".to_owned())
-        })?;
-        Ok(Weighed { scores: choice.scores.iter().map(|score| score.total).collect(), choice: decision })
+        let decision = choice
+            .decision
+            .ok_or_else(|| PipelineError::Internal("there was nothing to weigh".to_owned()))?;
+        Ok(Weighed {
+            scores: choice.scores.iter().map(|score| score.total).collect(),
+            choice: decision,
+        })
     }
 }
 
@@ -90,7 +94,10 @@ impl JudgeDesk {
         Ok(Self {
             task: plan.task.as_ref().map(|task| task.text.clone()),
             judges: judges.map_err(|error| PipelineError::Config(error.to_string()))?,
-            models: models.into_iter().map(|(name, provider)| JudgeModel { name, provider }).collect(),
+            models: models
+                .into_iter()
+                .map(|(name, provider)| JudgeModel { name, provider })
+                .collect(),
             templates: layers.templates.clone(),
             fencer,
             max_output_tokens: plan.worker_limits.max_output_tokens,
@@ -134,10 +141,9 @@ impl Judge for JudgeDesk {
         let tally = tally(&ids, ballots, &rules);
         let outcome = match &tally.outcome {
             TallyOutcome::Winner { candidate } => winner(candidate, survivors),
-            TallyOutcome::NoConfidentChoice { closest, .. } => Outcome::NoWinner {
-                reason: NoWinner::NoConfidentChoice,
-                closest: closest.clone(),
-            },
+            TallyOutcome::NoConfidentChoice { closest, .. } => {
+                Outcome::NoWinner { reason: NoWinner::NoConfidentChoice, closest: closest.clone() }
+            }
         };
         Decision {
             outcome,
@@ -206,7 +212,11 @@ impl SynthFuse {
         Ok(files.into_iter().map(|(path, contents)| BaseFile { path, contents }).collect())
     }
 
-    async fn ask(&self, survivors: &[Survivor], ballots: &[Ballot]) -> Result<Proposal, PipelineError> {
+    async fn ask(
+        &self,
+        survivors: &[Survivor],
+        ballots: &[Ballot],
+    ) -> Result<Proposal, PipelineError> {
         let finalists: Vec<Finalist> = survivors.iter().map(finalist).collect();
         let ids: Vec<CandidateId> = survivors.iter().map(|survivor| survivor.id.clone()).collect();
         let tally = tally(&ids, ballots, &TallyRules::of(&self.desk.judges));
@@ -235,11 +245,9 @@ impl SynthFuse {
 fn proposal(synthesis: synth::Synthesis) -> Proposal {
     let why = synthesis.why_none.unwrap_or_else(|| "it gave no reason".to_owned());
     match synthesis.proposal {
-        Some(proposal) => Proposal {
-            diff: Some(proposal.diff),
-            answer: proposal.answer,
-            usage: synthesis.usage,
-        },
+        Some(proposal) => {
+            Proposal { diff: Some(proposal.diff), answer: proposal.answer, usage: synthesis.usage }
+        }
         None => Proposal { usage: synthesis.usage, ..Proposal::nothing(why) },
     }
 }

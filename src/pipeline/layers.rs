@@ -28,7 +28,9 @@ impl Layers {
         let prompts = self.templates.origins();
         let named = prompts.into_iter().map(|(name, origin)| (format!("prompt {name}"), origin));
         let judges = self.judges.origins();
-        named.chain(judges.into_iter().map(|(name, origin)| (format!("judge {name}"), origin))).collect()
+        named
+            .chain(judges.into_iter().map(|(name, origin)| (format!("judge {name}"), origin)))
+            .collect()
     }
 }
 

@@ -2,17 +2,25 @@
 //!
 //! `assemble` makes the real phases, `run` walks through them, `decide` is pure. Never here: rendering.
 
+mod changed;
+mod checkup;
 mod decide;
 mod error;
+mod fingerprint;
+mod judging;
+mod layers;
 mod models;
 mod phases;
 mod run;
 mod stages;
 mod survey;
 mod tell;
+mod work;
 
+pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
 pub use error::PipelineError;
+pub use fingerprint::fingerprint;
 pub use models::{Estimate, Models, estimate};
 pub use phases::{
     Admit, Attempt, Fuse, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,

@@ -9,8 +9,8 @@ use super::PipelineError;
 use crate::fanout::LaneRun;
 use crate::model::chat::Message;
 use crate::model::{
-    Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport,
-    Stop, TreeId, Usage,
+    Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport, Stop,
+    TreeId, Usage,
 };
 
 /// What an attempt left.

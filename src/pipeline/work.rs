@@ -14,9 +14,7 @@ use crate::fence::Fencer;
 use crate::jobs::{RunScope, mint_token};
 use crate::model::{EventSink, Plan, RunToken, Stop};
 use crate::patch;
-use crate::prompt::{
-    GateCommand, Instructions, Templates, WorkerSystem, WorkerTask, variation,
-};
+use crate::prompt::{GateCommand, Instructions, Templates, WorkerSystem, WorkerTask, variation};
 use crate::repo::{Store, Workspace};
 use crate::sandbox::{Launch, Launcher};
 use crate::tools::{Registry, ToolContext, ToolOutput};
@@ -85,7 +83,8 @@ impl Shop {
         cancel: CancellationToken,
     ) -> Result<Attempt, Failure> {
         let (shop, lane) = (self.clone(), run.id.clone());
-        let workspace = blocking(move || shop.store.lease(&lane)).await?.map_err(workspace_failure)?;
+        let workspace =
+            blocking(move || shop.store.lease(&lane)).await?.map_err(workspace_failure)?;
         let workspace = Arc::new(workspace);
         let token = mint_token();
         let scope = self.launcher.clone().map(|launcher| RunScope::new(token.clone(), launcher));
@@ -187,7 +186,10 @@ fn attempt_of(outcome: WorkerOutcome, diff: Vec<u8>) -> Attempt {
 
 /// Whether an answer was meant as a diff, well-formed or not: admission says what is wrong with it.
 fn holds_diff(answer: &str) -> bool {
-    patch::looks_like_diff(answer.as_bytes())
+    match patch::parse(answer.as_bytes(), &patch::Rules::default()) {
+        Ok(_) => true,
+        Err(refusal) => !matches!(refusal.code.as_str(), "not-a-diff" | "empty"),
+    }
 }
 
 impl Toolbox for Box<Registry> {

@@ -21,6 +21,7 @@ mod scan;
 mod seed;
 mod store;
 mod suggest;
+mod tree_store;
 mod user;
 mod workspace;
 
