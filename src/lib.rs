@@ -36,4 +36,4 @@ pub mod report;
 pub mod selftest;
 pub mod ui;
 // Rank 9.
-// pub mod cli;
+pub mod cli;

@@ -89,6 +89,7 @@ fn absolute(dir: &Path) -> Result<PathBuf, CliError> {
 
 fn columns(env: &BTreeMap<OsString, OsString>) -> usize {
     let told = env.get(&OsString::from("COLUMNS")).and_then(|value| value.to_str()?.parse().ok());
-    let asked = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    let asked =
+        rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
     told.or(asked).filter(|columns| *columns > 0).unwrap_or(100).clamp(40, 240)
 }

@@ -13,8 +13,10 @@ use crate::ui::Listener;
 
 /// Run the main job on a bundled repository with a bug, with five scripted lanes
 #[derive(clap::Args, Debug)]
-#[command(after_help = "The model is scripted: no key is needed and nothing is sent anywhere. Everything else is real: the \
-    workers' edits, the gates, the judges' pairs, the decision. It needs cargo.")]
+#[command(
+    after_help = "The model is scripted: no key is needed and nothing is sent anywhere. Everything else is real: the \
+    workers' edits, the gates, the judges' pairs, the decision. It needs cargo."
+)]
 pub struct Args {
     #[command(flatten)]
     output: OutputFlags,
@@ -24,10 +26,9 @@ impl Args {
     /// Runs it.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
         let scenario = selftest::demo()?;
-        let dir = tempfile::Builder::new()
-            .prefix("bakeoff-demo-")
-            .tempdir()
-            .map_err(|error| CliError::internal(format!("failed to make a temporary directory: {error}")))?;
+        let dir = tempfile::Builder::new().prefix("bakeoff-demo-").tempdir().map_err(|error| {
+            CliError::internal(format!("failed to make a temporary directory: {error}"))
+        })?;
         let place = scenario.lay_out(dir.path())?;
         let prepared = prepare_scenario(&scenario, &place, judge_flags(&scenario), context)?;
         if self.output.dry_run {

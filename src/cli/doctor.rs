@@ -11,7 +11,9 @@ use crate::sandbox::{Warden, WardenOptions};
 
 /// Show what works here: sandbox tier and probes, toolchains, model servers, directories
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Exit code 0 when code can run in a proven sandbox and the directories can be written, else 4 or 6.")]
+#[command(
+    after_help = "Exit code 0 when code can run in a proven sandbox and the directories can be written, else 4 or 6."
+)]
 pub struct Args {
     /// Print one JSON object
     #[arg(long)]
@@ -58,7 +60,9 @@ fn user_settings(context: &Context) -> Result<Config, CliError> {
 /// Why a directory can't be written to, tried by doing it.
 fn trouble(dir: &std::path::Path) -> Option<String> {
     let tried = std::fs::create_dir_all(dir).and_then(|()| tempfile::tempfile_in(dir).map(drop));
-    tried.err().map(|error| format!("{error}; set BAKEOFF_HOME to a directory that you can write to"))
+    tried
+        .err()
+        .map(|error| format!("{error}; set BAKEOFF_HOME to a directory that you can write to"))
 }
 
 type Directory = (&'static str, String, Option<String>);

@@ -45,7 +45,10 @@ fn check_output(output: &OutputFlags) -> Result<(), CliError> {
         )));
     }
     tempfile::tempfile_in(dir).map(drop).map_err(|error| {
-        CliError::usage(format!("-o {}: the directory can't be written to: {error}", path.display()))
+        CliError::usage(format!(
+            "-o {}: the directory can't be written to: {error}",
+            path.display()
+        ))
     })
 }
 

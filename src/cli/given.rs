@@ -39,7 +39,9 @@ fn read_one(source: &str, instance: Option<&str>, survey: &Survey) -> Result<Vec
     if let Some(found) = at_path(None, Path::new(source), instance)? {
         return Ok(found);
     }
-    if let Some((family, rest)) = source.split_once(':').filter(|(family, rest)| !family.is_empty() && !rest.is_empty()) {
+    if let Some((family, rest)) =
+        source.split_once(':').filter(|(family, rest)| !family.is_empty() && !rest.is_empty())
+    {
         if let Some(found) = at_path(Some(family), Path::new(rest), instance)? {
             return Ok(found);
         }
@@ -56,7 +58,11 @@ fn read_one(source: &str, instance: Option<&str>, survey: &Survey) -> Result<Vec
 }
 
 /// The diffs at a path; `None` when nothing is there.
-fn at_path(family: Option<&str>, path: &Path, instance: Option<&str>) -> Result<Option<Vec<Given>>, CliError> {
+fn at_path(
+    family: Option<&str>,
+    path: &Path,
+    instance: Option<&str>,
+) -> Result<Option<Vec<Given>>, CliError> {
     let Ok(meta) = fs::metadata(path) else { return Ok(None) };
     if meta.is_dir() {
         return directory(family, path, instance).map(Some);
@@ -66,7 +72,11 @@ fn at_path(family: Option<&str>, path: &Path, instance: Option<&str>) -> Result<
 
 /// Every file of a directory by name. Files below a sub-directory share its name as their family;
 /// a file right in it is a family of its own.
-fn directory(family: Option<&str>, dir: &Path, instance: Option<&str>) -> Result<Vec<Given>, CliError> {
+fn directory(
+    family: Option<&str>,
+    dir: &Path,
+    instance: Option<&str>,
+) -> Result<Vec<Given>, CliError> {
     let mut all = Vec::new();
     for path in sorted(dir)? {
         if path.is_dir() {
@@ -79,7 +89,10 @@ fn directory(family: Option<&str>, dir: &Path, instance: Option<&str>) -> Result
         }
     }
     if all.is_empty() {
-        return Err(CliError::usage(format!("{} holds no files; give diffs, or a directory of them", dir.display())));
+        return Err(CliError::usage(format!(
+            "{} holds no files; give diffs, or a directory of them",
+            dir.display()
+        )));
     }
     Ok(all)
 }
@@ -87,7 +100,10 @@ fn directory(family: Option<&str>, dir: &Path, instance: Option<&str>) -> Result
 fn sorted(dir: &Path) -> Result<Vec<PathBuf>, CliError> {
     let failed = |error| CliError::usage(format!("failed to read {}: {error}", dir.display()));
     let entries = fs::read_dir(dir).map_err(failed)?;
-    let mut paths: Vec<_> = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(failed)?;
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
     paths.retain(|path| !name_of(path).starts_with('.'));
     paths.sort();
     Ok(paths)
@@ -104,7 +120,8 @@ fn file(family: Option<&str>, path: &Path, instance: Option<&str>) -> Result<Vec
 }
 
 fn bytes_of(path: &Path) -> Result<Vec<u8>, CliError> {
-    let failed = |what: String| CliError::usage(format!("failed to read {}: {what}", path.display()));
+    let failed =
+        |what: String| CliError::usage(format!("failed to read {}: {what}", path.display()));
     let size = fs::metadata(path).map_err(|error| failed(error.to_string()))?.len();
     if size > MAX_BYTES {
         return Err(failed(format!("it has {size} bytes, more than {MAX_BYTES}")));
@@ -112,7 +129,12 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, CliError> {
     fs::read(path).map_err(|error| failed(error.to_string()))
 }
 
-fn predictions(family: Option<&str>, path: &Path, bytes: &[u8], instance: Option<&str>) -> Result<Vec<Given>, CliError> {
+fn predictions(
+    family: Option<&str>,
+    path: &Path,
+    bytes: &[u8],
+    instance: Option<&str>,
+) -> Result<Vec<Given>, CliError> {
     let all = parse(bytes).map_err(|reason| {
         CliError::usage(format!(
             "{} is not a prediction file: {reason}; it holds objects of instance_id, model_name_or_path and model_patch, \
@@ -122,15 +144,21 @@ fn predictions(family: Option<&str>, path: &Path, bytes: &[u8], instance: Option
     })?;
     let chosen = choose(all, path, instance)?;
     let each = |(index, one): (usize, Prediction)| {
-        let model = one.model_name_or_path.unwrap_or_else(|| format!("{}-{}", name_of(path), index + 1));
+        let model =
+            one.model_name_or_path.unwrap_or_else(|| format!("{}-{}", name_of(path), index + 1));
         let diff = one.model_patch.unwrap_or_default().into_bytes();
         given(format!("{}#{}", model, index + 1), family.unwrap_or(&model), diff)
     };
     Ok(chosen.into_iter().enumerate().map(each).collect())
 }
 
-fn choose(all: Vec<Prediction>, path: &Path, instance: Option<&str>) -> Result<Vec<Prediction>, CliError> {
-    let names: std::collections::BTreeSet<String> = all.iter().map(|one| one.instance_id.clone()).collect();
+fn choose(
+    all: Vec<Prediction>,
+    path: &Path,
+    instance: Option<&str>,
+) -> Result<Vec<Prediction>, CliError> {
+    let names: std::collections::BTreeSet<String> =
+        all.iter().map(|one| one.instance_id.clone()).collect();
     let list = || names.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
     match instance {
         None if names.len() > 1 => Err(CliError::usage(format!(
@@ -139,10 +167,15 @@ fn choose(all: Vec<Prediction>, path: &Path, instance: Option<&str>) -> Result<V
             names.len(),
             list()
         ))),
-        Some(wanted) if !names.contains(wanted) => {
-            Err(CliError::usage(format!("{} has no instance {wanted:?}; it has {}", path.display(), list())))
-        }
-        wanted => Ok(all.into_iter().filter(|one| wanted.is_none_or(|wanted| one.instance_id == wanted)).collect()),
+        Some(wanted) if !names.contains(wanted) => Err(CliError::usage(format!(
+            "{} has no instance {wanted:?}; it has {}",
+            path.display(),
+            list()
+        ))),
+        wanted => Ok(all
+            .into_iter()
+            .filter(|one| wanted.is_none_or(|wanted| one.instance_id == wanted))
+            .collect()),
     }
 }
 
@@ -160,7 +193,10 @@ fn parse(bytes: &[u8]) -> Result<Vec<Prediction>, String> {
             Whole::ByInstance(map) => map.into_values().collect(),
         });
     }
-    let lines = bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.trim_ascii().is_empty());
+    let lines = bytes
+        .split(|byte| *byte == b'\n')
+        .enumerate()
+        .filter(|(_, line)| !line.trim_ascii().is_empty());
     let one = |(index, line): (usize, &[u8])| {
         serde_json::from_slice(line).map_err(|error| format!("line {}: {error}", index + 1))
     };
@@ -183,7 +219,11 @@ mod tests {
     #[test]
     fn predictions_come_as_lines_as_an_array_and_by_instance() {
         let one = r#"{"instance_id":"a","model_name_or_path":"m","model_patch":"x"}"#;
-        for text in [format!("{one}\n\n{one}\n"), format!("[{one},{one}]"), format!("{{\"a\":{one},\"b\":{one}}}")] {
+        for text in [
+            format!("{one}\n\n{one}\n"),
+            format!("[{one},{one}]"),
+            format!("{{\"a\":{one},\"b\":{one}}}"),
+        ] {
             assert_eq!(parse(text.as_bytes()).unwrap().len(), 2, "{text}");
         }
         assert!(parse(format!("{one}\nnonsense\n").as_bytes()).unwrap_err().starts_with("line 2"));
@@ -192,9 +232,20 @@ mod tests {
 
     #[test]
     fn several_instances_need_a_choice() {
-        let two = parse(br#"[{"instance_id":"a","model_patch":"x"},{"instance_id":"b","model_patch":null}]"#).unwrap();
-        assert!(choose(two, Path::new("p.json"), None).unwrap_err().message.contains("--instance: a, b"));
-        let two = parse(br#"[{"instance_id":"a","model_patch":"x"},{"instance_id":"b","model_patch":null}]"#).unwrap();
+        let two = parse(
+            br#"[{"instance_id":"a","model_patch":"x"},{"instance_id":"b","model_patch":null}]"#,
+        )
+        .unwrap();
+        assert!(
+            choose(two, Path::new("p.json"), None)
+                .unwrap_err()
+                .message
+                .contains("--instance: a, b")
+        );
+        let two = parse(
+            br#"[{"instance_id":"a","model_patch":"x"},{"instance_id":"b","model_patch":null}]"#,
+        )
+        .unwrap();
         assert_eq!(choose(two, Path::new("p.json"), Some("b")).unwrap().len(), 1);
     }
 }

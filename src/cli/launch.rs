@@ -11,8 +11,9 @@ use super::flags::{GateFlags, JudgeFlags, LaneFlags, RepoFlags};
 use super::plan::{Ingredients, resolve};
 use super::{given, signals};
 use crate::config::{Config, Sources, TrustStore, content_hash};
-use crate::journal::{Masker, RunDir};
-use crate::model::{EventSink, Plan, RunKind, RunRecord, Task, Wire};
+use crate::control::{Control, Watch};
+use crate::journal::{JournalError, Masker, RunDir, Runs};
+use crate::model::{EventSink, Plan, RunKind, RunRecord, Task};
 use crate::pipeline::{Commission, Equipment, Given, Survey, conduct};
 use crate::sandbox::{Warden, WardenOptions};
 
@@ -122,6 +123,7 @@ pub fn perform(
         .build()
         .map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))?;
     let equipment = equipment(&prepared, warden, context)?;
+    let dir = Runs::new(&context.state).create(equipment.masker.clone())?;
     let commission = Commission {
         kind: prepared.kind,
         plan: prepared.plan,
@@ -130,21 +132,33 @@ pub fn perform(
     };
     let result = runtime.block_on(async {
         let signals = signals::watch(commission.cancel.clone())?;
-        let done = conduct(prepared.survey, commission, equipment, listener).await;
-        Ok((done?, signals.caught()))
+        let watch = Watch::default();
+        let listener = watch.over(listener);
+        let control = Control::serve(dir.path(), watch, commission.cancel.clone())
+            .map_err(|error| JournalError::io("create", dir.path(), error))?;
+        let record = conduct(prepared.survey, commission, equipment, &dir, listener).await;
+        drop(control);
+        Ok((record?, signals.caught()))
     });
     // Threads that still read a dead connection must not hold up the end.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    result.and_then(|((record, dir), caught)| match caught {
+    result.and_then(|(record, caught)| match caught {
         Some(exit) => Err(CliError {
             exit,
-            message: format!("stopped by a signal; what was done so far is in {}", dir.path().display()),
+            message: format!(
+                "stopped by a signal; what was done so far is in {}",
+                dir.path().display()
+            ),
         }),
         None => Ok((record, dir)),
     })
 }
 
-fn equipment(prepared: &Prepared, warden: Warden, context: &Context) -> Result<Equipment, CliError> {
+fn equipment(
+    prepared: &Prepared,
+    warden: Warden,
+    context: &Context,
+) -> Result<Equipment, CliError> {
     let config = prepared.config.clone();
     Ok(Equipment {
         state: context.state.clone(),
@@ -182,12 +196,4 @@ fn masker(config: &Config, context: &Context) -> Masker {
         Masker::names_secret(name.to_str()?).then(|| value.to_str().map(str::to_owned))?
     });
     Masker::new(keys.chain(secret))
-}
-
-/// Whether every model of the plan is a script.
-pub fn is_scripted(plan: &Plan, config: &Config) -> bool {
-    let scripted = |name: &str| {
-        config.providers.get(name).is_some_and(|provider| provider.wire.value == Wire::Scripted)
-    };
-    !plan.lanes.is_empty() && plan.lanes.iter().all(|lane| scripted(&lane.model.provider))
 }

@@ -9,17 +9,25 @@ mod demo;
 mod diff;
 mod doctor;
 mod error;
+mod finish;
 mod flags;
 mod gate;
+mod given;
 mod init;
+mod launch;
 mod man;
 mod output;
 mod pick;
 mod plan;
+mod preview;
+mod probe;
 mod run;
 mod runs;
+mod scenario;
 mod selftest;
 mod show;
+mod signals;
+mod task;
 mod trust;
 
 use std::process::ExitCode;
@@ -34,9 +42,11 @@ use crate::model::Exit;
 /// Run many coding agents at one task and ship only the diff that survives proof
 #[derive(Debug, Parser)]
 #[command(name = "bakeoff", version, max_term_width = 100, propagate_version = true)]
-#[command(after_help = "Exit codes: 0 a winner, or the thing asked for was done; 1 no winner; 2 bad usage or \
+#[command(
+    after_help = "Exit codes: 0 a winner, or the thing asked for was done; 1 no winner; 2 bad usage or \
     config; 3 models could not be reached or paid; 4 a gate or the sandbox could not run; 5 a limit ended the run; \
-    6 an internal or disk error; 130, 143 signals.")]
+    6 an internal or disk error; 130, 143 signals."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -51,7 +61,9 @@ enum Command {
     Runs(runs::Args),
     Show(show::Args),
     Diff(diff::Args),
-    Apply(apply::Args),
+    // Apply(apply::Args),
+    Probe(probe::Probe),
+    Stop(probe::Stop),
     Trust(trust::Args),
     Doctor(doctor::Args),
     Init(init::Args),
@@ -88,7 +100,9 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Runs(args) => args.run(context),
         Command::Show(args) => args.run(context),
         Command::Diff(args) => args.run(context),
-        Command::Apply(args) => args.run(context),
+        // Command::Apply(args) => args.run(context),
+        Command::Probe(args) => args.run(context),
+        Command::Stop(args) => args.run(context),
         Command::Trust(args) => args.run(context),
         Command::Doctor(args) => args.run(context),
         Command::Init(args) => args.run(context),

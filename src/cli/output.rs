@@ -37,7 +37,6 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     };
-    write().map_err(|error| {
-        CliError::internal(format!("failed to write {}: {error}", path.display()))
-    })
+    write()
+        .map_err(|error| CliError::internal(format!("failed to write {}: {error}", path.display())))
 }

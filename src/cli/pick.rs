@@ -11,10 +11,12 @@ use crate::model::RunKind;
 
 /// Prove diffs that were made elsewhere and pick one
 #[derive(clap::Args, Debug)]
-#[command(after_help = "A source is a file, a directory, FAMILY:PATH, a prediction file (.json, .jsonl with instance_id, \
+#[command(
+    after_help = "A source is a file, a directory, FAMILY:PATH, a prediction file (.json, .jsonl with instance_id, \
     model_name_or_path, model_patch), or a revision or branch of the repository. A family is a voice: diffs of \
     one family (samples of one agent) are not independent of each other. Files of a sub-directory share its name as \
-    their family; a file on its own is a family of its own.")]
+    their family; a file on its own is a family of its own."
+)]
 pub struct Args {
     /// Diffs: files, directories, FAMILY:PATH, prediction files, revisions
     #[arg(required = true, value_name = "SOURCE")]

@@ -76,7 +76,8 @@ fn put_flags(from: &mut Ingredients<'_>) -> Result<(), CliError> {
 }
 
 fn budget(usd: Option<f64>) -> Result<Option<MicroUsd>, CliError> {
-    let wrong = |usd: f64| CliError::usage(format!("--budget {usd}: give an amount in US dollars above 0"));
+    let wrong =
+        |usd: f64| CliError::usage(format!("--budget {usd}: give an amount in US dollars above 0"));
     match usd {
         None => Ok(None),
         Some(usd) if usd > 0.0 => MicroUsd::from_usd(usd).map(Some).ok_or_else(|| wrong(usd)),
@@ -95,7 +96,9 @@ fn gates(config: &Config, flags: &GateFlags, survey: &Survey) -> Result<GatePlan
     let settings = &config.gates;
     let dir = clean_dir(&settings.dir.value)?;
     if !survey.has_dir(&dir) {
-        return Err(CliError::usage(format!("the base has no directory {dir:?}; --dir is relative to the repository's top")));
+        return Err(CliError::usage(format!(
+            "the base has no directory {dir:?}; --dir is relative to the repository's top"
+        )));
     }
     let found = survey.detect(&dir);
     let check = match (flags.no_check, &settings.check.value) {
@@ -104,7 +107,11 @@ fn gates(config: &Config, flags: &GateFlags, survey: &Survey) -> Result<GatePlan
         (false, None) => Some(found.check.clone().ok_or_else(|| no_check(survey, &dir))?),
     };
     Ok(GatePlan {
-        setup: settings.setup.value.as_ref().map(|line| command(line, settings.setup.origin.clone())),
+        setup: settings
+            .setup
+            .value
+            .as_ref()
+            .map(|line| command(line, settings.setup.origin.clone())),
         setup_network: settings.setup_network.value,
         check,
         test: test(config, flags, &found)?,
@@ -129,10 +136,16 @@ fn no_check(survey: &Survey, dir: &str) -> CliError {
     ))
 }
 
-fn test(config: &Config, flags: &GateFlags, found: &Detected) -> Result<Option<CommandSpec>, CliError> {
+fn test(
+    config: &Config,
+    flags: &GateFlags,
+    found: &Detected,
+) -> Result<Option<CommandSpec>, CliError> {
     match flags.test.as_deref() {
         Some("auto") => found.test.clone().map(Some).ok_or_else(|| {
-            CliError::usage("--test auto: no test command was found in the repository; give it with --test CMD")
+            CliError::usage(
+                "--test auto: no test command was found in the repository; give it with --test CMD",
+            )
         }),
         Some(line) => Ok(Some(command(line, Origin::Flag))),
         None => {
@@ -146,7 +159,9 @@ fn test(config: &Config, flags: &GateFlags, found: &Detected) -> Result<Option<C
 fn clean_dir(dir: &str) -> Result<String, CliError> {
     let parts: Vec<&str> = dir.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if dir.starts_with('/') || parts.contains(&"..") {
-        return Err(CliError::usage(format!("--dir {dir}: give a directory inside the repository, relative to its top")));
+        return Err(CliError::usage(format!(
+            "--dir {dir}: give a directory inside the repository, relative to its top"
+        )));
     }
     Ok(parts.join("/"))
 }
@@ -158,11 +173,18 @@ fn judging(
     has_task: bool,
 ) -> Result<JudgePlan, CliError> {
     let settings = &config.judges;
-    let off = JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: settings.finalists.value };
+    let off = JudgePlan {
+        judges: Vec::new(),
+        models: Vec::new(),
+        synth: None,
+        finalists: settings.finalists.value,
+    };
     let Some(flags) = flags else { return Ok(off) };
     let asked = !flags.judges.is_empty() || !flags.judge_models.is_empty();
     if asked && !has_task {
-        return Err(CliError::usage("judges compare candidates by the task: give it with --task or --task-file"));
+        return Err(CliError::usage(
+            "judges compare candidates by the task: give it with --task or --task-file",
+        ));
     }
     if flags.no_judge || !has_task || !(settings.enabled.value || asked) {
         return Ok(off);
@@ -172,11 +194,18 @@ fn judging(
         return if asked { Err(no_judge_model()) } else { Ok(off) };
     }
     let synth = settings.synth.value.clone().or_else(|| models.first().cloned());
-    Ok(JudgePlan { judges: judges(config, flags), synth: synth.filter(|_| !flags.no_synth), models, ..off })
+    Ok(JudgePlan {
+        judges: judges(config, flags),
+        synth: synth.filter(|_| !flags.no_synth),
+        models,
+        ..off
+    })
 }
 
 fn no_judge_model() -> CliError {
-    CliError::usage("--judge: no model can be asked; name one with --judge-model PROVIDER:MODEL, or set a provider's key")
+    CliError::usage(
+        "--judge: no model can be asked; name one with --judge-model PROVIDER:MODEL, or set a provider's key",
+    )
 }
 
 fn judges(config: &Config, flags: &JudgeFlags) -> Vec<JudgeId> {
@@ -189,8 +218,13 @@ fn judges(config: &Config, flags: &JudgeFlags) -> Vec<JudgeId> {
 }
 
 /// Flags, else the config, else the lanes' own models, else the models that can be asked.
-fn judge_models(config: &Config, flags: &JudgeFlags, lanes: &[Lane]) -> Result<Vec<ModelRef>, CliError> {
-    let wrong = |text: &String| CliError::usage(format!("--judge-model {text}: write PROVIDER:MODEL"));
+fn judge_models(
+    config: &Config,
+    flags: &JudgeFlags,
+    lanes: &[Lane],
+) -> Result<Vec<ModelRef>, CliError> {
+    let wrong =
+        |text: &String| CliError::usage(format!("--judge-model {text}: write PROVIDER:MODEL"));
     let mut models: Vec<ModelRef> = flags
         .judge_models
         .iter()

@@ -61,7 +61,8 @@ fn cost(plan: &Plan, estimate: &Estimate) -> String {
     let bound = match (estimate.calls, estimate.cost) {
         (0, _) => "none: no model is asked".to_owned(),
         (_, Cost { partly_unknown: true, .. }) => {
-            "price unknown for some models: set prices in [providers.NAME] of config.toml".to_owned()
+            "price unknown for some models: set prices in [providers.NAME] of config.toml"
+                .to_owned()
         }
         (_, cost) => format!(
             "at most {cost}, if every call used {} input tokens and its whole answer",

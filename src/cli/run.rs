@@ -9,10 +9,12 @@ use crate::model::RunKind;
 
 /// Fan a task out to parallel workers, prove every diff, and pick one
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:\n  bakeoff run \"fix the rounding of negative amounts\" --test auto\n  \
+#[command(
+    after_help = "Examples:\n  bakeoff run \"fix the rounding of negative amounts\" --test auto\n  \
     bakeoff run -f issue.md -n 8 --budget 5 -o fix.diff\n  \
     bakeoff run \"…\" --lane a=openai:gpt-6.1-sol:2 --lane b=anthropic:claude-sonnet-5-5:2\n  \
-    bakeoff run \"…\" --dry-run")]
+    bakeoff run \"…\" --dry-run"
+)]
 pub struct Args {
     #[command(flatten)]
     task: TaskFlags,

@@ -23,7 +23,9 @@ impl Args {
         let all = Runs::new(&context.state).list()?;
         let newest = &all[all.len().saturating_sub(self.limit)..];
         if self.json {
-            write_json(&serde_json::json!({ "version": 1, "runs": newest.iter().map(as_json).collect::<Vec<_>>() }))?;
+            write_json(
+                &serde_json::json!({ "version": 1, "runs": newest.iter().map(as_json).collect::<Vec<_>>() }),
+            )?;
         } else {
             write_stdout(report::runs_table(newest, context.columns).as_bytes())?;
         }

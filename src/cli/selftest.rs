@@ -14,7 +14,9 @@ use crate::selftest::{Scenario, compare, demo, selftests};
 
 /// Run whole runs on scripted models and compare what comes of them with what must
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Each selftest is a real run on a small repository. Only a selftest that is named with --allow-skip may be left out.")]
+#[command(
+    after_help = "Each selftest is a real run on a small repository. Only a selftest that is named with --allow-skip may be left out."
+)]
 pub struct Args {
     /// Only these selftests
     names: Vec<String>,
@@ -66,9 +68,14 @@ impl Args {
         let asked = self.names.iter().chain(&self.allow_skip);
         if let Some(name) = asked.into_iter().find(|name| !known.contains(*name)) {
             let list = known.iter().cloned().collect::<Vec<_>>().join(", ");
-            return Err(CliError::usage(format!("there is no selftest {name:?}; there are {list}")));
+            return Err(CliError::usage(format!(
+                "there is no selftest {name:?}; there are {list}"
+            )));
         }
-        Ok(all.into_iter().filter(|one| self.names.is_empty() || self.names.contains(&one.name)).collect())
+        Ok(all
+            .into_iter()
+            .filter(|one| self.names.is_empty() || self.names.contains(&one.name))
+            .collect())
     }
 
     fn run_one(&self, scenario: &Scenario, context: &Context) -> Finding {
@@ -101,10 +108,9 @@ fn in_parallel(all: &[Scenario], run: impl Fn(&Scenario) -> Finding + Sync) -> V
 }
 
 fn try_one(scenario: &Scenario, context: &Context) -> Result<Vec<String>, CliError> {
-    let dir = tempfile::Builder::new()
-        .prefix("bakeoff-selftest-")
-        .tempdir()
-        .map_err(|error| CliError::internal(format!("failed to make a temporary directory: {error}")))?;
+    let dir = tempfile::Builder::new().prefix("bakeoff-selftest-").tempdir().map_err(|error| {
+        CliError::internal(format!("failed to make a temporary directory: {error}"))
+    })?;
     let place = scenario.lay_out(dir.path())?;
     let before = crate::pipeline::fingerprint(&place.repository)?;
     let prepared = prepare_scenario(scenario, &place, judge_flags(scenario), context)?;

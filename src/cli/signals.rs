@@ -28,7 +28,9 @@ impl Signals {
 /// socket close and takes every job with it.
 pub fn watch(cancel: CancellationToken) -> Result<Signals, CliError> {
     let caught = Signals::default();
-    for (kind, exit) in [(SignalKind::interrupt(), Exit::Interrupted), (SignalKind::terminate(), Exit::Terminated)] {
+    for (kind, exit) in
+        [(SignalKind::interrupt(), Exit::Interrupted), (SignalKind::terminate(), Exit::Terminated)]
+    {
         let mut stream = signal(kind)
             .map_err(|error| CliError::internal(format!("failed to watch for signals: {error}")))?;
         let (caught, cancel) = (caught.clone(), cancel.clone());

@@ -40,14 +40,18 @@ fn check(bytes: Vec<u8>, source: TaskSource) -> Result<Task, CliError> {
 }
 
 fn file(path: &Path) -> Result<Vec<u8>, CliError> {
-    let open = std::fs::File::open(path)
-        .map_err(|error| CliError::usage(format!("failed to read the task file {}: {error}", path.display())))?;
-    limited(open).map_err(|error| CliError::usage(format!("failed to read the task file {}: {error}", path.display())))
+    let open = std::fs::File::open(path).map_err(|error| {
+        CliError::usage(format!("failed to read the task file {}: {error}", path.display()))
+    })?;
+    limited(open).map_err(|error| {
+        CliError::usage(format!("failed to read the task file {}: {error}", path.display()))
+    })
 }
 
 fn stdin() -> Result<Vec<u8>, CliError> {
-    limited(std::io::stdin().lock())
-        .map_err(|error| CliError::usage(format!("failed to read the task from standard input: {error}")))
+    limited(std::io::stdin().lock()).map_err(|error| {
+        CliError::usage(format!("failed to read the task from standard input: {error}"))
+    })
 }
 
 /// One byte more than is allowed is enough to know.

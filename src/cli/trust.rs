@@ -31,7 +31,8 @@ impl Args {
         let top = survey.top().display().to_string();
         let store = trust_store(context);
         if self.revoke {
-            let said = if store.revoke(survey.top())? { "no longer trusted" } else { "was not trusted" };
+            let said =
+                if store.revoke(survey.top())? { "no longer trusted" } else { "was not trusted" };
             write_stdout(format!("{top}: {said}\n").as_bytes())?;
             return Ok(Exit::Done);
         }
@@ -42,10 +43,13 @@ impl Args {
                 self.base
             )));
         }
-        let hash = content_hash(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));
+        let hash =
+            content_hash(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));
         store.trust(survey.top(), &hash)?;
         let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
-        write_stdout(format!("{top}: trusted {} ({})\n", names.join(", "), &hash[..12]).as_bytes())?;
+        write_stdout(
+            format!("{top}: trusted {} ({})\n", names.join(", "), &hash[..12]).as_bytes(),
+        )?;
         Ok(Exit::Done)
     }
 }

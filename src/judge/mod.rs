@@ -19,3 +19,7 @@ pub use steering::steers;
 pub use tally::{Doubt, PairResult, Standing, Tally, TallyOutcome, TallyRules, tally};
 
 pub(crate) use facts::view;
+
+/// The judges of a run that names none: what a change must do, what it must leave alone, and whether
+/// its tests show it.
+pub const DEFAULT_PANEL: [&str; 3] = ["correctness", "scope", "tests"];

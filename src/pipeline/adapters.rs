@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::{Admit, PipelineError, Prove, Survivor, Weigh, Weighed};
+use super::{Admit, PipelineError, Prove};
 use crate::gate::{BaseGates, Gatekeeper};
 use crate::model::{Admission, CandidateId, EventSink, GateReport, TreeId};
 use crate::patch::{self, Rules};

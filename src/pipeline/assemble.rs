@@ -19,7 +19,7 @@ use super::{Phases, PipelineError};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
-use crate::journal::{Masker, RunDir, Runs};
+use crate::journal::{Masker, RunDir};
 use crate::model::{BaseRecord, EventSink, Plan, RunKind, RunRecord, SandboxRecord, Warning, Wire};
 use crate::patch::Rules;
 use crate::prompt::Instructions;
@@ -66,7 +66,7 @@ pub struct Equipment {
     pub warden: Warden,
 }
 
-/// Runs a commission to its end and gives its record and directory.
+/// Runs a commission to its end, in the directory made for it, and gives its record.
 ///
 /// # Errors
 /// When the run can't begin or go on.
@@ -74,9 +74,10 @@ pub async fn conduct(
     survey: Survey,
     commission: Commission,
     equipment: Equipment,
+    dir: &RunDir,
     listener: EventSink,
-) -> Result<(RunRecord, RunDir), PipelineError> {
-    let dir = Runs::new(&equipment.state).create(equipment.masker.clone())?;
+) -> Result<RunRecord, PipelineError> {
+    let dir = dir.clone();
     let tell = Teller::new(dir.clone(), listener);
     let cancel = commission.cancel.clone();
     let limit = time_limit(&commission.plan, &cancel);
@@ -96,8 +97,7 @@ pub async fn conduct(
     };
     let phases = builder.phases()?;
     let order = builder.order(limit);
-    let record = execute(order, &phases, &builder.dir, builder.tell.clone(), &cancel).await?;
-    Ok((record, builder.dir))
+    execute(order, &phases, &builder.dir, builder.tell.clone(), &cancel).await
 }
 
 /// A token that is cancelled, together with the run's own, when the plan's time is over.
@@ -188,9 +188,12 @@ impl Builder {
         let judged = !plan.judging.judges.is_empty();
         let desk = judged.then(|| self.desk(&models, &fencer)).transpose()?;
         let fuse = match (&desk, &plan.judging.synth) {
-            (Some(desk), Some(model)) => {
-                Some(SynthFuse::new(desk, models.provider(model)?, model.clone(), self.store.clone()))
-            }
+            (Some(desk), Some(model)) => Some(SynthFuse::new(
+                desk,
+                models.provider(model)?,
+                model.clone(),
+                self.store.clone(),
+            )),
             _ => None,
         };
         let work = (self.commission.kind == RunKind::Run)
@@ -208,9 +211,8 @@ impl Builder {
 
     fn desk(&self, models: &Models, fencer: &Fencer) -> Result<JudgeDesk, PipelineError> {
         let plan = &self.commission.plan;
-        let connected = plan.judging.models.iter().map(|model| {
-            Ok((model.clone(), models.provider(model)?))
-        });
+        let connected =
+            plan.judging.models.iter().map(|model| Ok((model.clone(), models.provider(model)?)));
         JudgeDesk::new(
             plan,
             &self.layers,
@@ -300,21 +302,35 @@ impl Builder {
             warnings.push(Warning { code: code.to_owned(), message });
         };
         if self.sandbox.record.permit == "waiver" {
-            warn("sandbox-waived", format!(
-                "code ran in the {} tier by the operator's waiver: no sandbox was proved",
-                self.sandbox.record.tier
-            ));
+            warn(
+                "sandbox-waived",
+                format!(
+                    "code ran in the {} tier by the operator's waiver: no sandbox was proved",
+                    self.sandbox.record.tier
+                ),
+            );
         }
         let dirty = self.survey.dirty();
         if !dirty.is_clean() && !plan.dirty {
             let count = dirty.tracked + dirty.untracked;
-            warn("dirty-left-out", format!("{count} uncommitted changes are not part of the base; --dirty includes them"));
+            warn(
+                "dirty-left-out",
+                format!(
+                    "{count} uncommitted changes are not part of the base; --dirty includes them"
+                ),
+            );
         }
         if plan.gates.check.is_none() && plan.gates.test.is_none() {
-            warn("only-applied", "no check and no test was asked for: candidates were only applied".to_owned());
+            warn(
+                "only-applied",
+                "no check and no test was asked for: candidates were only applied".to_owned(),
+            );
         }
         if self.commission.kind != RunKind::Gate && plan.judging.judges.is_empty() {
-            warn("no-judges", "no model was asked to judge: the choice rests on evidence alone".to_owned());
+            warn(
+                "no-judges",
+                "no model was asked to judge: the choice rests on evidence alone".to_owned(),
+            );
         }
         warnings
     }

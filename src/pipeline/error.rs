@@ -1,5 +1,6 @@
 //! What ends a run without a decision.
 
+use crate::gate::GateError;
 use crate::journal::JournalError;
 use crate::model::Exit;
 use crate::repo::RepoError;
@@ -20,6 +21,9 @@ pub enum PipelineError {
     /// Code may not or can't run here.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    /// A gate could not even be tried.
+    #[error(transparent)]
+    Gate(#[from] GateError),
     /// The engine's own repository failed.
     #[error("failed in the engine's own repository: {0}")]
     Store(String),
@@ -33,7 +37,7 @@ impl PipelineError {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Repository(_) | Self::Config(_) => Exit::Usage,
-            Self::Sandbox(_) => Exit::Infra,
+            Self::Sandbox(_) | Self::Gate(_) => Exit::Infra,
             Self::Journal(_) | Self::Store(_) | Self::Internal(_) => Exit::Internal,
         }
     }

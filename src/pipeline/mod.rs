@@ -2,6 +2,8 @@
 //!
 //! `assemble` makes the real phases, `run` walks through them, `decide` is pure. Never here: rendering.
 
+mod adapters;
+mod assemble;
 mod changed;
 mod checkup;
 mod decide;
@@ -17,6 +19,7 @@ mod survey;
 mod tell;
 mod work;
 
+pub use assemble::{Commission, Equipment, conduct};
 pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
 pub use error::PipelineError;
