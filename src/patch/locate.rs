@@ -54,7 +54,7 @@ impl<'a> Image<'a> {
             (false, false) => return self.search(hunk, old),
         };
         match anchored.filter(|at| self.fits(*at, old)) {
-            Some(at) => Ok(at),
+            Some(at) => self.in_order(at),
             None => Err(self.missed_anchor(hunk, old, at_start)),
         }
     }

@@ -1,6 +1,8 @@
 //! Integration tests, one binary: what they need of the product is its own executable.
 
 mod jobs;
+mod patch_cases;
+mod patch_store;
 mod provider;
 mod sandbox;
 mod support;
