@@ -2,5 +2,6 @@
 
 mod jobs;
 mod provider;
+mod repo;
 mod sandbox;
 mod support;
