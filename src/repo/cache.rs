@@ -4,7 +4,7 @@
 //! Never here: what a candidate or a gate wrote.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use git2::{Oid, Repository};
@@ -20,34 +20,29 @@ const VERSION: &str = "v1";
 #[derive(Debug)]
 pub(crate) struct CacheEntry {
     dir: PathBuf,
-    _shared: File,
+    _use: File,
 }
 
 impl CacheEntry {
-    /// Enters the directory of a tree after `fill` has completed it under the exclusive lock.
+    /// Enters the directory of a tree and completes it with `fill`, one process at a time.
+    ///
+    /// There are two locks: `use` is shared by all runs for as long as they live (a cleaner needs it
+    /// whole), `fill` is held alone and only while something is being made.
     pub(crate) fn enter(
         cache: &Path,
         tree: Oid,
-        fill: impl Fn(&Path) -> Result<()>,
+        fill: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<Self> {
         let root = cache.join(VERSION);
         files::make_private(&root).at("create", &root)?;
         let dir = root.join(tree.to_string());
-        let lock_path = root.join(format!("{tree}.lock"));
-        loop {
-            let lock = open_lock(&lock_path)?;
-            flock(&lock, FlockOperation::LockExclusive).at("lock", &lock_path)?;
-            files::make_private(&dir).at("create", &dir)?;
-            clear_stale(&dir)?;
-            fill(&dir)?;
-            flock(&lock, FlockOperation::LockShared).at("lock", &lock_path)?;
-            // A cleaner may have come between the two locks.
-            let held = lock.metadata().at("read", &lock_path)?;
-            let named = fs::symlink_metadata(&lock_path);
-            if dir.is_dir() && named.is_ok_and(|named| named.ino() == held.ino()) {
-                return Ok(Self { dir, _shared: lock });
-            }
-        }
+        let in_use = lock(&root.join(format!("{tree}.use")), FlockOperation::LockShared)?;
+        let filling = lock(&root.join(format!("{tree}.fill")), FlockOperation::LockExclusive)?;
+        files::make_private(&dir).at("create", &dir)?;
+        clear_stale(&dir)?;
+        fill(&dir)?;
+        drop(filling);
+        Ok(Self { dir, _use: in_use })
     }
 
     /// The base layer.
@@ -56,10 +51,13 @@ impl CacheEntry {
     }
 }
 
-fn open_lock(path: &Path) -> Result<File> {
+/// Waits for a lock. The lock files themselves are never removed, so that all lock the same one.
+fn lock(path: &Path, operation: FlockOperation) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    options.open(path).at("open", path)
+    let file = options.open(path).at("open", path)?;
+    flock(&file, operation).at("lock", path)?;
+    Ok(file)
 }
 
 /// Removes what a killed process left half made. Under the exclusive lock nothing else is.

@@ -21,7 +21,9 @@ pub(crate) fn fill(dir: &Path, objects: &Path, items: &[Item]) -> Result<PathBuf
         if is_intact(dir, &layer, items)? {
             return Ok(layer);
         }
-        files::remove(&layer).at("remove", &layer)?;
+        // Another run may be reading it: it goes out of the way and stays until the cache is cleaned.
+        let aside = dir.join(format!("layer.{:08x}.bad", fastrand::u32(..)));
+        fs::rename(&layer, &aside).at("move", &layer)?;
     }
     let making = dir.join("layer.tmp");
     files::remove(&making).at("remove", &making)?;

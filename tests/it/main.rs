@@ -4,5 +4,6 @@ mod jobs;
 mod patch_cases;
 mod patch_store;
 mod provider;
+mod repo;
 mod sandbox;
 mod support;
