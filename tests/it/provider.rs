@@ -145,6 +145,20 @@ async fn extra_headers_are_sent_and_no_key_means_no_header() {
     assert!(!error.message.contains("sk-bad"), "{error}");
 }
 
+#[tokio::test]
+async fn the_operators_body_fields_are_sent_and_ours_are_not_theirs() {
+    for wire in BOTH {
+        let server = Server::scripted([good(wire)]);
+        let mut endpoint = endpoint(&server, wire);
+        endpoint.body.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": 500}));
+        ask(&*connect(&endpoint).unwrap()).await.unwrap();
+        assert_eq!(server.requests()[0].json()["thinking"]["budget_tokens"], 500);
+        endpoint.body.insert("messages".into(), json!([]));
+        let error = connect(&endpoint).err().unwrap();
+        assert!(error.message.contains("may not set `messages`"), "{error}");
+    }
+}
+
 fn endpoint_with_key(server: &Server, key: &str) -> Endpoint {
     Endpoint::new("test", Wire::OpenaiChat, server.url()).with_key(key.to_owned())
 }
