@@ -271,6 +271,29 @@ async fn what_is_no_event_stream_is_told() {
         error_of(Wire::Anthropic, Reply::json(302, "").header("location", "http://127.0.0.1:1/"))
             .await;
     assert_eq!(error.class, ErrorClass::BadRequest, "a redirect is not followed: {error}");
+    assert!(error.message.contains("points to http://127.0.0.1:1/"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_whole_is_taken_and_half_of_one_is_not() {
+    let openai = json!({"id": "r", "object": "chat.completion", "model": "m-1", "choices": [{"index": 0,
+        "message": {"role": "assistant", "content": "done", "tool_calls": [{"id": "c", "type": "function",
+        "function": {"name": "read_file", "arguments": "{}"}}]}, "finish_reason": "tool_calls"}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5}});
+    let anthropic = json!({"type": "message", "model": "m-1", "stop_reason": "tool_use",
+        "content": [{"type": "text", "text": "done"}, {"type": "tool_use", "id": "c", "name": "read_file", "input": {}}],
+        "usage": {"input_tokens": 10, "output_tokens": 5}});
+    for (wire, body) in [(Wire::OpenaiChat, openai), (Wire::Anthropic, anthropic)] {
+        let body = body.to_string();
+        let half = Reply::json(200, &body[..body.len() - 30]);
+        let server = Server::scripted([Reply::json(200, &body), half]);
+        let provider = connect(&endpoint(&server, wire)).unwrap();
+        let reply = ask(&*provider).await.unwrap();
+        assert_eq!((reply.text().as_str(), &reply.stop), ("done", &ReplyStop::ToolUse));
+        assert_eq!(reply.blocks.len(), 2);
+        assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (10, 5));
+        assert_eq!(ask(&*provider).await.unwrap_err().class, ErrorClass::Protocol);
+    }
 }
 
 #[tokio::test]

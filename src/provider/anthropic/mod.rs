@@ -23,7 +23,6 @@ const VERSION: &str = "2023-06-01";
 const VERSION_HEADER: &str = "anthropic-version";
 
 /// An Anthropic messages server.
-#[derive(Debug)]
 pub(super) struct Anthropic {
     http: Http,
     extra: Map<String, Value>,

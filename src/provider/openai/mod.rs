@@ -23,7 +23,6 @@ use crate::model::chat::{ModelReply, ModelRequest};
 const WIRE: &str = "openai-chat";
 
 /// An OpenAI chat server.
-#[derive(Debug)]
 pub(super) struct OpenaiChat {
     http: Http,
     /// Whether the answer is limited by `max_completion_tokens`.
