@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 use secrecy::SecretString;
+use serde_json::{Map, Value};
 
 use super::{ErrorClass, ProviderError};
 use crate::model::Wire;
@@ -50,6 +51,21 @@ pub enum OutputLimitField {
     MaxCompletionTokens,
 }
 
+/// Fields of a request's body that only the engine sets.
+const OWN_FIELDS: [&str; 11] = [
+    "model",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "seed",
+    "tool_choice",
+    "tools",
+    "system",
+    "messages",
+];
+
 /// A model server as the operator configured it.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -63,6 +79,8 @@ pub struct Endpoint {
     pub key: Option<SecretString>,
     /// Headers that every request carries in addition. Their values are treated as secrets.
     pub headers: Vec<(String, SecretString)>,
+    /// Fields that every request's body carries in addition (`thinking`, `reasoning_effort`, routing).
+    pub body: Map<String, Value>,
     /// How long its calls may take.
     pub deadlines: Deadlines,
     /// How the largest answer is told to an OpenAI chat server.
@@ -78,6 +96,7 @@ impl Endpoint {
             base_url: base_url.into(),
             key: None,
             headers: Vec::new(),
+            body: Map::new(),
             deadlines: Deadlines::default(),
             output_limit: OutputLimitField::Auto,
         }
@@ -87,6 +106,24 @@ impl Endpoint {
     pub fn with_key(mut self, key: impl Into<SecretString>) -> Self {
         self.key = Some(key.into());
         self
+    }
+
+    /// The extra fields of every request's body.
+    ///
+    /// # Errors
+    /// When one of them is a field that the engine sets itself.
+    pub(super) fn extra_body(&self) -> Result<Map<String, Value>, ProviderError> {
+        match self.body.keys().find(|key| OWN_FIELDS.contains(&key.as_str())) {
+            None => Ok(self.body.clone()),
+            Some(key) => {
+                let message = format!(
+                    "`providers.{}.body` may not set `{key}`, which the engine sets itself; take it \
+                     out",
+                    self.name
+                );
+                Err(ProviderError::new(ErrorClass::BadRequest, message))
+            }
+        }
     }
 
     /// The URL of `resource` (`chat/completions`, `messages`) under the base URL.
@@ -151,6 +188,7 @@ impl fmt::Debug for Endpoint {
             .field("host", &host.unwrap_or_default())
             .field("has_key", &self.key.is_some())
             .field("headers", &headers)
+            .field("body", &self.body)
             .field("deadlines", &self.deadlines)
             .field("output_limit", &self.output_limit)
             .finish()

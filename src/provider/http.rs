@@ -7,7 +7,7 @@ use std::error::Error as _;
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Response, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -34,6 +34,9 @@ pub(super) trait Answer: Send {
     /// Takes one event; `Ok(true)` says that the answer has come to its end.
     fn event(&mut self, data: &str, sink: &mut Sink<'_>) -> Result<bool, Broken>;
 
+    /// Takes an answer that came whole, as JSON, from a server that does not stream.
+    fn whole(&mut self, body: &str, sink: &mut Sink<'_>) -> Result<(), Broken>;
+
     /// The whole answer, once its end has come.
     fn finish(self) -> Result<ModelReply, Broken>
     where
@@ -49,11 +52,12 @@ pub(super) enum Broken {
     InBand(refusal::Words),
 }
 
-/// A client of one endpoint's resource.
-#[derive(Debug)]
+/// A client of one endpoint's resource. No `Debug`: a URL may hold a secret.
 pub(super) struct Http {
     client: Client,
     url: Url,
+    /// User and password of the base URL, taken out of it so that no log can show them.
+    login: Option<(String, SecretString)>,
     name: String,
     host: String,
     has_key: bool,
@@ -69,7 +73,9 @@ impl Http {
         resource: &str,
         auth: impl FnOnce(&Url, &str) -> (HeaderName, String),
     ) -> Result<Self, ProviderError> {
-        let url = endpoint.url(resource)?;
+        let mut url = endpoint.url(resource)?;
+        let mask = mask(endpoint, &url);
+        let login = take_login(&mut url);
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -90,8 +96,9 @@ impl Http {
             has_key: key.is_some(),
             headers,
             deadlines: endpoint.deadlines,
-            mask: mask(endpoint, &url, key),
+            mask,
             url,
+            login,
         })
     }
 
@@ -134,9 +141,12 @@ impl Http {
         begun: &mut bool,
     ) -> Result<(), ProviderError> {
         let first = Instant::now() + self.deadlines.first_byte;
-        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let mut request = self.client.post(self.url.clone()).headers(self.headers.clone());
+        if let Some((user, password)) = &self.login {
+            request = request.basic_auth(user, Some(password.expose_secret()));
+        }
         *begun = true;
-        let response = match timeout_at(first, request.send()).await {
+        let response = match timeout_at(first, request.body(body).send()).await {
             Err(_) => return Err(self.late("the first byte", self.deadlines.first_byte, model)),
             Ok(Err(error)) => {
                 *begun = !error.is_connect() && !error.is_builder();
@@ -144,9 +154,10 @@ impl Http {
             }
             Ok(Ok(response)) => response,
         };
-        if !is_event_stream(&response) {
-            *begun = response.status() == StatusCode::OK;
-            return Err(self.refused(response, model).await);
+        let status = response.status();
+        if status != StatusCode::OK || !has_kind(&response, "text/event-stream") {
+            *begun = status == StatusCode::OK;
+            return self.unstreamed(response, first, model, answer, sink).await;
         }
         let body = response.bytes_stream().boxed();
         let mut events = sse::events(body, first, self.deadlines.idle);
@@ -162,25 +173,41 @@ impl Http {
         Ok(())
     }
 
-    /// Reads an answer that is no event stream: an error, as a rule.
-    async fn refused(&self, mut response: Response, model: &str) -> ProviderError {
-        let status = response.status();
-        let wait = refusal::retry_after(response.headers(), SystemTime::now());
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let kind = kind.unwrap_or("no content type").to_owned();
-        let words = refusal::words(&error_body(&mut response).await);
-        let is_error = status != StatusCode::OK || words.status.is_some();
-        let class = match is_error {
-            true => refusal::class(status.as_u16(), &words),
-            false => ErrorClass::Protocol,
+    /// Reads an answer that is no event stream: an error, or a whole answer as JSON.
+    async fn unstreamed<A: Answer>(
+        &self,
+        mut response: Response,
+        first: Instant,
+        model: &str,
+        answer: &mut A,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ProviderError> {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let ok = status == StatusCode::OK;
+        let is_json = has_kind(&response, "application/json");
+        let limit = if ok { sse::MAX_LINE } else { MAX_ERROR_BODY };
+        let late = if ok { first } else { first.min(Instant::now() + ERROR_BODY_TIME) };
+        let body = body(&mut response, limit, late).await;
+        let words = refusal::words(&body);
+        if ok && is_json && !words.is_error {
+            return answer.whole(&body, sink).map_err(|broken| self.broken(broken, model));
+        }
+        let is_error = !ok || words.is_error;
+        let (class, what) = match is_error {
+            true => (refusal::class(status.as_u16(), &words), format!("answered {status}")),
+            false => {
+                let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+                let kind = kind.unwrap_or("no content type");
+                (ErrorClass::Protocol, format!("answered with {kind} in place of an event stream"))
+            }
         };
-        let what = match is_error {
-            true => format!("answered {status}"),
-            false => format!("answered with {kind} instead of an event stream"),
+        let words = match headers.get(LOCATION).and_then(|to| to.to_str().ok()) {
+            Some(to) if status.is_redirection() => format!("it points to {to}"),
+            _ => words.message,
         };
-        let mut error = self.error(class, &what, &words.message, model);
-        error.retry_after = wait;
-        error
+        let mut error = self.error(class, &what, &words, model);
+        error.retry_after = refusal::retry_after(&headers, SystemTime::now());
+        Err(error)
     }
 
     fn unreachable(&self, error: reqwest::Error, model: &str) -> ProviderError {
@@ -234,23 +261,23 @@ impl Http {
     }
 }
 
-fn is_event_stream(response: &Response) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    response.status() == StatusCode::OK
-        && kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+fn has_kind(response: &Response, kind: &str) -> bool {
+    let told = response.headers().get(CONTENT_TYPE).and_then(|told| told.to_str().ok());
+    told.is_some_and(|told| told.trim_start().to_ascii_lowercase().starts_with(kind))
 }
 
-async fn error_body(response: &mut Response) -> String {
+/// The body as text, as far as it comes until `late` and fits into about `limit` bytes.
+async fn body(response: &mut Response, limit: usize, late: Instant) -> String {
     let mut body = Vec::new();
     let read = async {
         while let Ok(Some(chunk)) = response.chunk().await {
             body.extend_from_slice(&chunk);
-            if body.len() > MAX_ERROR_BODY {
+            if body.len() > limit {
                 break;
             }
         }
     };
-    timeout(ERROR_BODY_TIME, read).await.ok();
+    timeout_at(late, read).await.ok();
     String::from_utf8_lossy(&body).into_owned()
 }
 
@@ -292,10 +319,28 @@ fn client(endpoint: &Endpoint, url: &Url) -> Result<Client, ProviderError> {
     })
 }
 
-fn mask(endpoint: &Endpoint, url: &Url, key: Option<&str>) -> Mask {
+/// Takes user and password out of the URL, to be sent as a header that is marked as sensitive.
+fn take_login(url: &mut Url) -> Option<(String, SecretString)> {
+    let plain = |text: &str| percent_decoded(text);
+    let login = url.password().map(|password| (plain(url.username()), plain(password).into()));
+    // Both are only refused for URLs without a host, which `Endpoint::url` does not let through.
+    url.set_username("").ok();
+    url.set_password(None).ok();
+    login
+}
+
+fn percent_decoded(text: &str) -> String {
+    // A query is the only place where the URL type decodes; `+` must not become a space there.
+    let query = format!("http://x/?v={}", text.replace('+', "%2B"));
+    let value =
+        Url::parse(&query).ok().and_then(|url| Some(url.query_pairs().next()?.1.into_owned()));
+    value.unwrap_or_else(|| text.to_owned())
+}
+
+fn mask(endpoint: &Endpoint, url: &Url) -> Mask {
     let headers = endpoint.headers.iter().map(|(_, value)| value.clone());
-    let key = key.map(|key| SecretString::from(key.to_owned()));
-    let password = url.password().map(|password| SecretString::from(password.to_owned()));
+    let key = endpoint.key.as_ref().map(|key| SecretString::from(key.expose_secret().trim()));
+    let password = url.password().map(|text| SecretString::from(percent_decoded(text)));
     let query =
         url.query_pairs().filter(|(name, _)| name.contains("key") || name.contains("token"));
     let query = query.map(|(_, value)| SecretString::from(value.into_owned()));

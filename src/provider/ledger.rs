@@ -3,9 +3,10 @@
 //! Before a call the most that it can cost is set aside; afterwards what it did cost is written down.
 //! Lanes, judges and synthesizer share one ledger, so that its ceiling is hard. A call that may have
 //! been charged without being counted keeps what was set aside for it. A call that would fit but for
-//! others under way waits for them. The prompt's tokens are bounded by half its JSON's bytes: no
-//! tokenizer in use makes more than one token of two bytes of prose, code or JSON on average (single
-//! characters of rare scripts can, so that such a prompt may pass the ceiling by its own excess).
+//! others under way waits for them. The prompt's tokens are bounded from its JSON's bytes: a token is at
+//! least a byte for every tokenizer in use, and prose, code and JSON take more than two bytes a token on
+//! average. So digits and bytes outside ASCII, of which some tokenizers make a token each, count whole,
+//! and every other byte counts half.
 //! Never here: the wire.
 
 use std::io;
@@ -210,19 +211,20 @@ impl Provider for Metered {
     }
 }
 
-/// The most tokens that a request's prompt is taken to have: half of its JSON's bytes.
+/// The most tokens that a request's prompt is taken to have.
 pub(super) fn prompt_tokens_bound(request: &ModelRequest) -> u64 {
-    let mut bytes = Counter(0);
+    let mut halves = HalfTokens(0);
     // Counting can't fail: nothing is written anywhere.
-    serde_json::to_writer(&mut bytes, request).ok();
-    bytes.0.div_ceil(2)
+    serde_json::to_writer(&mut halves, request).ok();
+    halves.0.div_ceil(2)
 }
 
-struct Counter(u64);
+struct HalfTokens(u64);
 
-impl io::Write for Counter {
+impl io::Write for HalfTokens {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
+        let whole = bytes.iter().filter(|byte| byte.is_ascii_digit() || !byte.is_ascii()).count();
+        self.0 += (bytes.len() + whole) as u64;
         Ok(bytes.len())
     }
 
@@ -331,6 +333,19 @@ mod tests {
         let metered = Metered::new(fake, Ledger::new(None), Pricing::new("local"));
         let cost = ask(&metered).await.unwrap().usage.cost;
         assert!(cost.partly_unknown, "{cost}");
+    }
+
+    #[test]
+    fn a_prompts_bound_counts_digits_and_rare_scripts_whole() {
+        let bound = |text: &str| {
+            let mut request = request();
+            request.messages.push(crate::model::chat::Message::user(text));
+            prompt_tokens_bound(&request)
+        };
+        let empty = bound("");
+        assert_eq!(bound(&"word".repeat(100)) - empty, 200);
+        assert_eq!(bound(&"1234".repeat(100)) - empty, 400);
+        assert_eq!(bound(&"漢字".repeat(100)) - empty, 600);
     }
 
     #[tokio::test(start_paused = true)]

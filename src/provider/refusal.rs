@@ -26,6 +26,8 @@ pub(super) struct Words {
     pub codes: String,
     /// The HTTP status that it names in the body, if any.
     pub status: Option<u16>,
+    /// Whether the body says that it is an error (an `error` or `detail` field, or the kind `error`).
+    pub is_error: bool,
 }
 
 /// Reads an error body: `{"error": {...}}`, `{"error": "text"}`, `{"detail": ...}`, or the fields at
@@ -35,7 +37,10 @@ pub(super) fn words(body: &str) -> Words {
         return Words { message: one_line(body), ..Words::default() };
     };
     let value = value.get(0).unwrap_or(&value);
-    let error = value.get("error").or_else(|| value.get("detail")).unwrap_or(value);
+    let named = value.get("error").or_else(|| value.get("detail")).filter(|error| !error.is_null());
+    let kind = value.get("object").or_else(|| value.get("type"));
+    let is_error = named.is_some() || kind.is_some_and(|kind| kind == "error");
+    let error = named.unwrap_or(value);
     let message = match error {
         Value::String(text) => text.clone(),
         _ => ["message", "msg", "detail"]
@@ -43,11 +48,8 @@ pub(super) fn words(body: &str) -> Words {
             .find_map(|key| error.get(*key).and_then(Value::as_str))
             .map_or_else(|| error.to_string(), str::to_owned),
     };
-    Words {
-        message: one_line(&with_cause(error, message)),
-        codes: codes(error),
-        status: status(error),
-    }
+    let message = one_line(&with_cause(error, message));
+    Words { message, codes: codes(error), status: status(error), is_error }
 }
 
 /// OpenRouter and LiteLLM put the words of the server behind them beside their own.

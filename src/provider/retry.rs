@@ -4,6 +4,7 @@
 //! a number of tries and a sum of waits. A try that may have been charged marks the reply's cost as
 //! partly unknown. Never here: the wire, money.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::rate::{Passed, RateGate};
 use super::{ErrorClass, Provider, ProviderError};
-use crate::model::chat::{Delta, ModelReply, ModelRequest};
+use crate::model::chat::{Delta, ModelReply, ModelRequest, Purpose};
 
 /// How often and how long to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,8 @@ pub struct RetryPolicy {
     pub longest_wait: Duration,
     /// The most time that one call may spend waiting, the server's own wishes included.
     pub total_wait: Duration,
-    /// The seed of the chance in waits; `None` draws one. Every lane needs another one.
+    /// The seed of the chance in waits, which differ from question to question all the same; `None`
+    /// draws one.
     pub seed: Option<u64>,
 }
 
@@ -54,17 +56,24 @@ impl RetryPolicy {
         }
     }
 
-    fn waits(&self) -> impl Iterator<Item = Duration> + Send + use<> {
+    fn waits(&self, purpose: &Purpose) -> impl Iterator<Item = Duration> + Send + use<> {
         let builder = ExponentialBuilder::new()
             .with_min_delay(self.first_wait)
             .with_max_delay(self.longest_wait)
             .without_max_times()
             .with_jitter();
         match self.seed {
-            Some(seed) => builder.with_jitter_seed(seed).build(),
+            Some(seed) => builder.with_jitter_seed(mixed(seed, purpose)).build(),
             None => builder.build(),
         }
     }
+}
+
+/// A seed of this question's own, so that lanes with one seed don't wait in step.
+fn mixed(seed: u64, purpose: &Purpose) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (seed, format!("{purpose:?}")).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A provider that asks again. All lanes of an endpoint must share one, or at least its gate.
@@ -99,7 +108,7 @@ impl Retrying {
         sink: &mut (dyn FnMut(Delta) + Send),
         cancel: &CancellationToken,
     ) -> Result<ModelReply, ProviderError> {
-        let mut waits = self.policy.waits();
+        let mut waits = self.policy.waits(&request.purpose);
         let begun = Instant::now();
         let mut tried = Tried { tries: 0, waited: Duration::ZERO, charged: false, begun };
         loop {

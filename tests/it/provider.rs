@@ -145,6 +145,20 @@ async fn extra_headers_are_sent_and_no_key_means_no_header() {
     assert!(!error.message.contains("sk-bad"), "{error}");
 }
 
+#[tokio::test]
+async fn the_operators_body_fields_are_sent_and_ours_are_not_theirs() {
+    for wire in BOTH {
+        let server = Server::scripted([good(wire)]);
+        let mut endpoint = endpoint(&server, wire);
+        endpoint.body.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": 500}));
+        ask(&*connect(&endpoint).unwrap()).await.unwrap();
+        assert_eq!(server.requests()[0].json()["thinking"]["budget_tokens"], 500);
+        endpoint.body.insert("messages".into(), json!([]));
+        let error = connect(&endpoint).err().unwrap();
+        assert!(error.message.contains("may not set `messages`"), "{error}");
+    }
+}
+
 fn endpoint_with_key(server: &Server, key: &str) -> Endpoint {
     Endpoint::new("test", Wire::OpenaiChat, server.url()).with_key(key.to_owned())
 }
@@ -257,6 +271,29 @@ async fn what_is_no_event_stream_is_told() {
         error_of(Wire::Anthropic, Reply::json(302, "").header("location", "http://127.0.0.1:1/"))
             .await;
     assert_eq!(error.class, ErrorClass::BadRequest, "a redirect is not followed: {error}");
+    assert!(error.message.contains("points to http://127.0.0.1:1/"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_whole_is_taken_and_half_of_one_is_not() {
+    let openai = json!({"id": "r", "object": "chat.completion", "model": "m-1", "choices": [{"index": 0,
+        "message": {"role": "assistant", "content": "done", "tool_calls": [{"id": "c", "type": "function",
+        "function": {"name": "read_file", "arguments": "{}"}}]}, "finish_reason": "tool_calls"}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5}});
+    let anthropic = json!({"type": "message", "model": "m-1", "stop_reason": "tool_use",
+        "content": [{"type": "text", "text": "done"}, {"type": "tool_use", "id": "c", "name": "read_file", "input": {}}],
+        "usage": {"input_tokens": 10, "output_tokens": 5}});
+    for (wire, body) in [(Wire::OpenaiChat, openai), (Wire::Anthropic, anthropic)] {
+        let body = body.to_string();
+        let half = Reply::json(200, &body[..body.len() - 30]);
+        let server = Server::scripted([Reply::json(200, &body), half]);
+        let provider = connect(&endpoint(&server, wire)).unwrap();
+        let reply = ask(&*provider).await.unwrap();
+        assert_eq!((reply.text().as_str(), &reply.stop), ("done", &ReplyStop::ToolUse));
+        assert_eq!(reply.blocks.len(), 2);
+        assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (10, 5));
+        assert_eq!(ask(&*provider).await.unwrap_err().class, ErrorClass::Protocol);
+    }
 }
 
 #[tokio::test]

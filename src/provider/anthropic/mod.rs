@@ -9,6 +9,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use reqwest::Url;
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::http::{Http, Sink};
@@ -22,8 +23,10 @@ const VERSION: &str = "2023-06-01";
 const VERSION_HEADER: &str = "anthropic-version";
 
 /// An Anthropic messages server.
-#[derive(Debug)]
-pub(super) struct Anthropic(Http);
+pub(super) struct Anthropic {
+    http: Http,
+    extra: Map<String, Value>,
+}
 
 impl Anthropic {
     /// A client of this endpoint. An `anthropic-version` among its headers outranks ours.
@@ -32,7 +35,8 @@ impl Anthropic {
         if !endpoint.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(VERSION_HEADER)) {
             endpoint.headers.push((VERSION_HEADER.into(), SecretString::from(VERSION)));
         }
-        Http::new(&endpoint, "messages", auth).map(Self)
+        let http = Http::new(&endpoint, "messages", auth)?;
+        Ok(Self { http, extra: endpoint.extra_body()? })
     }
 
     async fn ask(
@@ -41,8 +45,8 @@ impl Anthropic {
         sink: &mut Sink<'_>,
         cancel: &CancellationToken,
     ) -> Result<ModelReply, ProviderError> {
-        let body = request::body(request)?;
-        self.0.ask(body, &request.model, stream::Stream::default(), sink, cancel).await
+        let body = request::body(request, &self.extra)?;
+        self.http.ask(body, &request.model, stream::Stream::default(), sink, cancel).await
     }
 }
 

@@ -6,8 +6,8 @@
 //! request, the one before is where this request reads it. Never here: IO.
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::WIRE;
 use crate::model::chat::{Block, Message, ModelRequest, Role, ToolChoice, ToolSpec};
@@ -28,6 +28,8 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Part<'a>>,
     messages: Vec<Said<'a>>,
+    #[serde(flatten)]
+    extra: &'a Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -99,8 +101,11 @@ struct ToolUse<'a> {
     input: Box<RawValue>,
 }
 
-/// The body's bytes.
-pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
+/// The body's bytes, with the operator's own fields in `extra`.
+pub(super) fn body(
+    request: &ModelRequest,
+    extra: &Map<String, Value>,
+) -> Result<Vec<u8>, ProviderError> {
     let mut tools: Vec<_> = request.tools.iter().map(tool).collect();
     if let Some(last) = tools.last_mut() {
         last.cache_control = MARK;
@@ -118,6 +123,7 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
         tools,
         system: text(&request.system, MARK).into_iter().collect(),
         messages,
+        extra,
     };
     serde_json::to_vec(&body)
         .map_err(|error| ProviderError::new(ErrorClass::BadRequest, error.to_string()))

@@ -53,6 +53,18 @@ struct Start {
     usage: Option<Counted>,
 }
 
+/// An answer that did not stream.
+#[derive(Deserialize)]
+struct Whole {
+    #[serde(default)]
+    model: String,
+    content: Vec<Map<String, Value>>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+    #[serde(default)]
+    usage: Option<Counted>,
+}
+
 #[derive(Deserialize)]
 struct Ending {
     #[serde(default)]
@@ -137,6 +149,22 @@ impl Answer for Stream {
             Event::Other => {}
         }
         Ok(self.done)
+    }
+
+    fn whole(&mut self, body: &str, sink: &mut Sink<'_>) -> Result<(), Broken> {
+        let message: Whole = serde_json::from_str(body)
+            .map_err(|error| protocol(format!("the answer is not as documented ({error})")))?;
+        for (index, block) in (0..).zip(message.content) {
+            if let Some(text) = block.get("text").and_then(Value::as_str) {
+                sink(Delta::Text(text.to_owned()));
+            }
+            self.open(index, block, sink)?;
+            self.open_block(index)?.closed = true;
+        }
+        (self.started, self.done) = (true, true);
+        (self.model, self.stop) = (message.model, message.stop_reason);
+        self.count(message.usage);
+        Ok(())
     }
 
     fn finish(self) -> Result<ModelReply, Broken> {

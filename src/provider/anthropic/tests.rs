@@ -1,6 +1,6 @@
 //! Transcripts as the protocol's documents describe them, and the requests that answer them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::request::body;
 use super::stream::Stream;
@@ -177,7 +177,7 @@ fn stops_are_told_apart() {
 }
 
 fn sent(request: &ModelRequest) -> Value {
-    serde_json::from_slice(&body(request).unwrap()).unwrap()
+    serde_json::from_slice(&body(request, &Map::new()).unwrap()).unwrap()
 }
 
 fn conversation() -> ModelRequest {
@@ -206,7 +206,7 @@ fn a_request_has_the_documented_form() {
 // contract R28
 #[test]
 fn arguments_go_back_byte_for_byte_and_invalid_ones_inside_an_object() {
-    let body = String::from_utf8(body(&conversation()).unwrap()).unwrap();
+    let body = String::from_utf8(body(&conversation(), &Map::new()).unwrap()).unwrap();
     assert!(body.contains(r#""input":{"path": "\u0061" }"#), "{body}");
     let mut request = request();
     let bad = ["{\"path\": ", "[1]", "", "{} trailing"];

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::future::{BoxFuture, FutureExt};
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderName};
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::http::{Http, Sink};
@@ -22,7 +23,6 @@ use crate::model::chat::{ModelReply, ModelRequest};
 const WIRE: &str = "openai-chat";
 
 /// An OpenAI chat server.
-#[derive(Debug)]
 pub(super) struct OpenaiChat {
     http: Http,
     /// Whether the answer is limited by `max_completion_tokens`.
@@ -31,6 +31,7 @@ pub(super) struct OpenaiChat {
     may_switch: AtomicBool,
     /// Whether usage is asked for.
     usage: AtomicBool,
+    extra: Map<String, Value>,
 }
 
 impl OpenaiChat {
@@ -47,6 +48,7 @@ impl OpenaiChat {
             completion_limit: AtomicBool::new(completion_limit),
             may_switch: AtomicBool::new(endpoint.output_limit == OutputLimitField::Auto),
             usage: AtomicBool::new(true),
+            extra: endpoint.extra_body()?,
         })
     }
 
@@ -61,7 +63,7 @@ impl OpenaiChat {
                 completion_limit: self.completion_limit.load(Ordering::Relaxed),
                 usage: self.usage.load(Ordering::Relaxed),
             };
-            let body = request::body(request, options)?;
+            let body = request::body(request, options, &self.extra)?;
             let answer = stream::Stream::default();
             match self.http.ask(body, &request.model, answer, sink, cancel).await {
                 Err(error) if self.learn(&error, options) => {}

@@ -39,6 +39,8 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     messages: Vec<Said<'a>>,
+    #[serde(flatten)]
+    extra: &'a Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -89,8 +91,12 @@ struct Called<'a> {
     arguments: &'a str,
 }
 
-/// The body's bytes.
-pub(super) fn body(request: &ModelRequest, options: Options) -> Result<Vec<u8>, ProviderError> {
+/// The body's bytes, with the operator's own fields in `extra`.
+pub(super) fn body(
+    request: &ModelRequest,
+    options: Options,
+    extra: &Map<String, Value>,
+) -> Result<Vec<u8>, ProviderError> {
     let has_tools = !request.tools.is_empty();
     let limit = Some(request.max_output_tokens);
     let body = Body {
@@ -104,6 +110,7 @@ pub(super) fn body(request: &ModelRequest, options: Options) -> Result<Vec<u8>, 
         tool_choice: (has_tools && request.tool_choice == ToolChoice::Forbidden).then_some("none"),
         tools: request.tools.iter().map(tool).collect(),
         messages: messages(request),
+        extra,
     };
     serde_json::to_vec(&body)
         .map_err(|error| ProviderError::new(ErrorClass::BadRequest, error.to_string()))

@@ -21,17 +21,21 @@ struct Chunk {
     model: Option<String>,
     #[serde(default)]
     choices: Option<Vec<Choice>>,
+    /// Read leniently: a count in an odd form must not cost the answer.
     #[serde(default)]
-    usage: Option<Counted>,
+    usage: Value,
     #[serde(default)]
-    error: Option<Value>,
+    error: Value,
+    #[serde(default)]
+    object: Value,
 }
 
 #[derive(Deserialize)]
 struct Choice {
     #[serde(default)]
     index: u32,
-    #[serde(default)]
+    /// A piece; in a whole answer it is called `message`.
+    #[serde(default, alias = "message")]
     delta: Option<Map<String, Value>>,
     #[serde(default)]
     finish_reason: Option<String>,
@@ -91,13 +95,13 @@ impl Answer for Stream {
         }
         let chunk: Chunk = serde_json::from_str(data)
             .map_err(|error| Broken::Protocol(format!("a chunk is not as documented ({error})")))?;
-        if chunk.error.as_ref().is_some_and(|error| !error.is_null()) {
+        if !chunk.error.is_null() || chunk.object == "error" {
             return Err(Broken::InBand(refusal::words(data)));
         }
         self.id = chunk.id.filter(|id| !id.is_empty()).unwrap_or(std::mem::take(&mut self.id));
         self.model =
             chunk.model.filter(|m| !m.is_empty()).unwrap_or(std::mem::take(&mut self.model));
-        self.usage = chunk.usage.or(self.usage);
+        self.usage = serde_json::from_value(chunk.usage).ok().flatten().or(self.usage);
         let choices = chunk.choices.unwrap_or_default();
         for choice in choices.into_iter().filter(|choice| choice.index == 0) {
             if let Some(delta) = choice.delta {
@@ -106,6 +110,12 @@ impl Answer for Stream {
             self.finish = choice.finish_reason.or(self.finish.take());
         }
         Ok(false)
+    }
+
+    fn whole(&mut self, body: &str, sink: &mut Sink<'_>) -> Result<(), Broken> {
+        self.event(body, sink)?;
+        self.done = true;
+        Ok(())
     }
 
     fn finish(self) -> Result<ModelReply, Broken> {

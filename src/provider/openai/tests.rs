@@ -1,6 +1,6 @@
 //! Transcripts as the servers' documents describe them, and the requests that answer them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::request::{Options, body};
 use super::stream::Stream;
@@ -160,7 +160,7 @@ fn an_error_inside_the_stream_is_an_error() {
 const PLAIN: Options = Options { completion_limit: false, usage: true };
 
 fn said(request: &ModelRequest) -> Value {
-    serde_json::from_slice(&body(request, PLAIN).unwrap()).unwrap()
+    serde_json::from_slice(&body(request, PLAIN, &Map::new()).unwrap()).unwrap()
 }
 
 fn answered(reply: ModelReply, mut request: ModelRequest) -> ModelRequest {
@@ -202,7 +202,8 @@ fn a_request_has_the_documented_form() {
     request.tool_choice = ToolChoice::Forbidden;
     insta::assert_snapshot!(serde_json::to_string_pretty(&said(&request)).unwrap());
     let options = Options { completion_limit: true, usage: false };
-    let body: Value = serde_json::from_slice(&body(&request, options).unwrap()).unwrap();
+    let body: Value =
+        serde_json::from_slice(&body(&request, options, &Map::new()).unwrap()).unwrap();
     assert_eq!(body["max_completion_tokens"], 1000);
     assert!(body.get("max_tokens").is_none() && body.get("stream_options").is_none());
     request.tools = [].into();
