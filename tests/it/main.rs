@@ -4,3 +4,4 @@ mod jobs;
 mod provider;
 mod sandbox;
 mod support;
+mod tools;
