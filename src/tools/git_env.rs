@@ -42,6 +42,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("interactive.diffFilter", ""),
     ("log.showSignature", "false"),
     ("log.mailmap", "false"),
+    ("log.diffMerges", "separate"),
     ("format.pretty", "medium"),
     ("blame.ignoreRevsFile", ""),
     ("mailmap.file", "/dev/null"),

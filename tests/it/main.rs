@@ -7,3 +7,4 @@ mod provider;
 mod repo;
 mod sandbox;
 mod support;
+mod tools;

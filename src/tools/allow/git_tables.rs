@@ -55,7 +55,23 @@ const LOG_VALUED: Valued = &[
     ("--min-parents --max-parents", Kind::Number),
     ("--decorate-refs --decorate-refs-exclude", Kind::Text),
     ("--encoding", Kind::Text),
-    ("--diff-merges", Kind::Text),
+    (
+        "--diff-merges",
+        // `remerge` would run the merge drivers that attributes name.
+        Kind::OneOf(&[
+            "off",
+            "none",
+            "on",
+            "m",
+            "first-parent",
+            "1",
+            "separate",
+            "combined",
+            "c",
+            "dense-combined",
+            "cc",
+        ]),
+    ),
     ("-L", Kind::LinesOfFile),
     ("--exclude", Kind::Text),
 ];
@@ -196,7 +212,7 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
                 ("--since --after --until --before --author --grep", Kind::Text),
                 ("--max-count", Kind::Number),
                 ("--format", Kind::Pretty),
-                ("--group", Kind::Text),
+                ("--group", Kind::Format),
             ]],
             optional: &[&[("-w", Kind::Measure), ("--branches --tags --remotes", Kind::Text)]],
             ..BARE
