@@ -50,6 +50,14 @@ impl Problem {
         }
     }
 
+    /// Cuts the excerpt's line off where the marked part begins.
+    pub fn hide_excerpt(&mut self) {
+        if let (Some((_, column)), Some(excerpt)) = (self.at, &mut self.excerpt) {
+            excerpt.line = excerpt.line.chars().take(column - 1).chain("…".chars()).collect();
+            excerpt.marked = 1;
+        }
+    }
+
     /// A problem with the environment variable `name`.
     pub fn in_env(
         name: &str,

@@ -232,7 +232,7 @@ impl Config {
             names => suggest::advice(name, names),
         };
         ConfigError::Lane(format!(
-            "unknown lane `{name}`: {what}; a new lane is written {name}=PROVIDER:MODEL[:COUNT]"
+            "unknown lane `{name}` ({what}); a new lane is written {name}=PROVIDER:MODEL[:COUNT]"
         ))
     }
 

@@ -74,9 +74,10 @@ impl Config {
         })?;
         let mut layer = Layer::new(place, text, origin, restricted);
         self.sections(&mut layer, document.get_ref());
-        match (layer.problems.is_empty(), layer.refused.is_empty()) {
-            (false, _) => Err(ConfigError::Invalid(layer.problems)),
-            (true, false) => Err(ConfigError::NotTrusted(layer.refused)),
+        let (problems, refused) = layer.finish();
+        match (problems.is_empty(), refused.is_empty()) {
+            (false, _) => Err(ConfigError::Invalid(problems)),
+            (true, false) => Err(ConfigError::NotTrusted(refused)),
             (true, true) => Ok(()),
         }
     }

@@ -196,3 +196,6 @@ fn cut(text: &str, max: usize) -> String {
         None => text.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -93,10 +93,27 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Notes that `value` is not what `path` wants.
+    /// Notes that `value` is not what `path` wants. A text that stands where the name of a key's
+    /// variable belongs may be the key itself, and is not shown.
     pub fn wrong(&mut self, value: &Value<'_>, path: &str, wanted: &str) {
-        let message = format!("`{path}` is {}", kind_of(value.get_ref()));
-        self.problem(value.span(), path, message, format!("it takes {wanted}"));
+        let secret = path.ends_with(".key_env");
+        let kind = if secret { "not a name".to_owned() } else { kind_of(value.get_ref()) };
+        self.problem(
+            value.span(),
+            path,
+            format!("`{path}` is {kind}"),
+            format!("it takes {wanted}"),
+        );
+        if secret && let Some(problem) = self.problems.last_mut() {
+            problem.hide_excerpt();
+        }
+    }
+
+    /// What was found, in the order of the file.
+    pub fn finish(mut self) -> (Vec<Problem>, Vec<Problem>) {
+        self.problems.sort_by_key(|problem| problem.at);
+        self.refused.sort_by_key(|problem| problem.at);
+        (self.problems, self.refused)
     }
 
     fn reason(&self, path: &str, value: &DeValue<'_>) -> Option<String> {

@@ -47,7 +47,8 @@ mod tests {
     #[test]
     fn suggests_only_what_may_be_meant() {
         assert_eq!(nearest("chekc", ["check", "test"]), Some("check"));
-        assert_eq!(nearest("budget", ["budget_usd", "test"]), None);
+        assert_eq!(nearest("budget", ["budget_usd", "test"]), Some("budget_usd"));
+        assert_eq!(nearest("voters", ["models", "synth"]), None);
         assert_eq!(nearest("max_paralel", ["max_parallel", "max_seconds"]), Some("max_parallel"));
         assert_eq!(advice("zzz", &["a", "b"]), "known here: a, b");
     }

@@ -6,11 +6,15 @@
 mod compare;
 mod detect;
 mod env;
+mod error;
 mod infra;
 mod outcome;
+mod protect;
 mod read;
 mod report;
 mod tool;
 
 pub use detect::{Detected, detect};
+pub use error::GateError;
+pub use protect::{Gated, gated};
 pub use tool::tool_of;
