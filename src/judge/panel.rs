@@ -164,7 +164,7 @@ struct Question<'a> {
     shown: [&'a Finalist; 2],
     order: Order,
     ballot: [String; 2],
-    nonce: [String; 2],
+    nonce: String,
     system: String,
     message: String,
 }
@@ -174,9 +174,8 @@ impl<'a> Question<'a> {
         let judge = seat.judge;
         let shown = seat.shown();
         let ballot = [seat.id(0), seat.id(1)];
-        let nonce = ballot.each_ref().map(|ballot| {
-            input.fencer.nonce(&format!("{}:{}:{ballot}", judge.id, seat.model.name))
-        });
+        let purpose = format!("{}:{}:{}", judge.id, seat.model.name, ballot[0]);
+        let nonce = input.fencer.nonce(&purpose);
         let [first, second] = shown;
         let task = JudgeTask {
             template: judge.template.clone(),
@@ -186,7 +185,7 @@ impl<'a> Question<'a> {
             veto: judge.veto.clone(),
             task: input.task.filter(|_| judge.looks_at(LooksAt::Task)).map(str::to_owned),
             candidates: [view(first, "FIRST", Some(judge)), view(second, "SECOND", Some(judge))],
-            nonce: nonce[0].clone(),
+            nonce: nonce.clone(),
         };
         Ok(Self {
             judge,
@@ -284,18 +283,18 @@ async fn converse(
         let request = question.request(attempt, messages.clone(), input.max_output_tokens);
         let reply = call(input, question, &request).await.map_err(Silence::Model)?;
         *usage += reply.usage;
-        let fault = match valid(&reply, &question.nonce[attempt], question.shown) {
+        let fault = match valid(&reply, &question.nonce, question.shown) {
             Ok(reply) => return Ok(reply),
             Err(fault) => fault,
         };
         attempt += 1;
-        if attempt >= question.nonce.len() {
+        if attempt >= question.ballot.len() {
             return Err(Silence::Fault(fault));
         }
         let retry = JudgeRetry {
             fault: fault.message.clone(),
             quoted: fault.quoted.clone(),
-            nonce: question.nonce[attempt].clone(),
+            nonce: question.nonce.clone(),
         };
         let Ok(retry) = input.templates.render(&retry, input.fencer) else {
             return Err(Silence::Fault(fault));

@@ -411,3 +411,7 @@ impl Tally {
         self.standings.iter().map(line).collect()
     }
 }
+
+#[cfg(test)]
+#[path = "tally_tests.rs"]
+mod tests;

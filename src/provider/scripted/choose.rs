@@ -8,7 +8,7 @@ use grep_regex::RegexMatcher;
 
 use super::script::{Answer, JudgeScript, Script};
 use crate::model::LaneId;
-use crate::model::chat::{Block, ModelRequest, Purpose};
+use crate::model::chat::{Block, ModelRequest, Purpose, Role};
 
 /// Where the second side begins unless a script says otherwise: the fence whose label says so.
 const SECOND: &str = r"(?im)^.*UNTRUSTED.*\bsecond\b";
@@ -43,9 +43,15 @@ pub(super) fn answer<'a>(script: &'a Script, request: &ModelRequest) -> Result<C
     }
 }
 
-/// The text of the last message, which is what captures and judges look at.
+/// The text that captures and judges look at: what a judge was asked, from its first question on (a
+/// retry does not repeat the pair); for others the last message.
 pub(super) fn question(request: &ModelRequest) -> String {
-    let blocks = request.messages.last().into_iter().flat_map(|message| &message.blocks);
+    let from = match request.purpose {
+        Purpose::Judge { .. } => 0,
+        _ => request.messages.len().saturating_sub(1),
+    };
+    let asked = request.messages.iter().skip(from).filter(|said| said.role != Role::Assistant);
+    let blocks = asked.flat_map(|message| &message.blocks);
     let texts = blocks.filter_map(|block| match block {
         Block::Text { text } | Block::ToolResult { content: text, .. } => Some(text.as_str()),
         _ => None,
