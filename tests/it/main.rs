@@ -1,6 +1,6 @@
 //! Integration tests, one binary: what they need of the product is its own executable.
 
 mod jobs;
-mod sandbox;
 mod provider;
+mod sandbox;
 mod support;
