@@ -18,13 +18,11 @@ mod enclosing;
 mod files;
 mod hunks;
 mod tokens;
-mod trees;
 
 pub use self::choose::{Choice, choose};
 pub use self::consensus::{Contender, FEWEST_FAMILIES, Nearest, Score, Support, consensus};
 pub use self::core::{is_core, is_source};
 pub use self::files::{ChangedFile, group};
-pub use self::trees::changed_files;
 
 #[cfg(test)]
 mod tests;
