@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::{Admit, PipelineError, Prove};
-use crate::gate::{BaseGates, Gatekeeper};
+use crate::gate::{BaseGates, GateError, Gatekeeper};
 use crate::model::{Admission, CandidateId, EventSink, GateReport, TreeId};
 use crate::patch::{self, Rules};
 use crate::repo::Store;
@@ -62,7 +62,11 @@ impl Prove for GateProve {
             let base = self.base.get().ok_or_else(|| {
                 PipelineError::Internal("candidates were gated before the base".to_owned())
             })?;
-            Ok(self.keeper.candidate(id, tree, base, &self.events, &self.cancel).await?)
+            match self.keeper.candidate(id, tree, base, &self.events, &self.cancel).await {
+                // What was not proved stays without a report, and no report is no proof.
+                Err(GateError::Cancelled) => Ok(Vec::new()),
+                reports => Ok(reports?),
+            }
         }
         .boxed()
     }

@@ -21,9 +21,6 @@ pub enum PipelineError {
     /// Code may not or can't run here.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// A gate could not even be tried.
-    #[error(transparent)]
-    Gate(#[from] GateError),
     /// The engine's own repository failed.
     #[error("failed in the engine's own repository: {0}")]
     Store(String),
@@ -37,7 +34,7 @@ impl PipelineError {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Repository(_) | Self::Config(_) => Exit::Usage,
-            Self::Sandbox(_) | Self::Gate(_) => Exit::Infra,
+            Self::Sandbox(_) => Exit::Infra,
             Self::Journal(_) | Self::Store(_) | Self::Internal(_) => Exit::Internal,
         }
     }
@@ -54,6 +51,16 @@ impl From<RepoError> for PipelineError {
                 Self::Store(error.to_string())
             }
             _ => Self::Repository(error.to_string()),
+        }
+    }
+}
+
+impl From<GateError> for PipelineError {
+    fn from(error: GateError) -> Self {
+        match error {
+            GateError::Repo(error) => error.into(),
+            GateError::Store(error) => Self::Store(error.to_string()),
+            GateError::Cancelled | GateError::Task(_) => Self::Internal(error.to_string()),
         }
     }
 }
