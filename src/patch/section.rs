@@ -3,7 +3,7 @@
 //! Never here: the text between sections (see `document`), or what the base holds (see `admit`).
 
 use super::binary;
-use super::document::Cursor;
+use super::cursor::Cursor;
 use super::file::{Body, FilePatch, Hunk, Index};
 use super::header::{self, Header};
 use super::hunks;
