@@ -15,7 +15,7 @@ use super::links;
 use super::locate::Base;
 use super::mode;
 use super::path;
-use super::prefix;
+use super::prefix::{self, Readings};
 use super::refuse::{Detail, refuse};
 use super::rules::Rules;
 use super::tree::{Blocked, Editor, ObjectId, StoreError, TreeEntry, TreeStore};
@@ -47,10 +47,39 @@ pub fn admit(
     store: &dyn TreeStore,
     rules: &Rules,
 ) -> Result<Admission, StoreError> {
-    match parse(diff, rules).map_err(Stop::from).and_then(|patch| run(patch, base, store, rules)) {
+    match parse(diff, rules).map_err(Stop::from).and_then(|patch| choose(patch, base, store, rules))
+    {
         Ok(admission) => Ok(admission),
         Err(Stop::Refused(refusal)) => Ok(Admission::Refused(refusal)),
         Err(Stop::Store(error)) => Err(error),
+    }
+}
+
+/// Takes the reading of the paths that the base proves. Where git's own is possible, the other one is
+/// taken only if the base disproves git's.
+fn choose(
+    patch: Patch,
+    base: &TreeId,
+    store: &dyn TreeStore,
+    rules: &Rules,
+) -> Result<Admission, Stop> {
+    let Readings { whole, cut } = prefix::readings(patch)?;
+    let (whole, cut) = match (whole, cut) {
+        (Some(whole), Some(cut)) => (whole, cut),
+        (Some(only), None) | (None, Some(only)) => return run(only, base, store, rules),
+        (None, None) => return Err(refuse("empty", "the diff changes no file").into()),
+    };
+    let unclear = prefix::ambiguous(&whole);
+    match (run(whole, base, store, rules), run(cut, base, store, rules)) {
+        (Err(Stop::Store(error)), _) | (_, Err(Stop::Store(error))) => Err(Stop::Store(error)),
+        (Ok(admission), Err(Stop::Refused(refusal))) if prefix::disproves(&refusal) => {
+            Ok(admission)
+        }
+        (Err(Stop::Refused(refusal)), Ok(admission)) if prefix::disproves(&refusal) => {
+            Ok(admission)
+        }
+        (Err(Stop::Refused(refusal)), Err(_)) => Err(refusal.into()),
+        _ => Err(unclear.into()),
     }
 }
 
@@ -78,8 +107,6 @@ fn run(
     rules: &Rules,
 ) -> Result<Admission, Stop> {
     let mut editor = Editor::new(store, base)?;
-    prefix::settle(&mut patch, |path| editor.get(path).map(|entry| entry.is_some()))??;
-    document::check_paths_once(&patch)?;
     patch.files.iter().try_for_each(|file| check_rules(file, rules))?;
     crlf::settle(&mut patch, &mut editor, store)?;
     let mut notes = Notes { repairs: std::mem::take(&mut patch.repairs), ..Notes::default() };
@@ -92,6 +119,8 @@ fn run(
         notes.files.push(file_change(file, step.change));
         steps.push(step);
     }
+    // Cutting prefixes can make two paths one; what the base says of a section comes first.
+    document::check_paths_once(&patch)?;
     let tree = build(&steps, editor, store, base, rules)?;
     if tree == *base {
         return Err(refuse("no-change", "the diff leaves every file as it was").into());

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-use super::document::Cursor;
+use super::cursor::Cursor;
 use super::refuse::{Detail, refuse};
 use crate::model::Refusal;
 

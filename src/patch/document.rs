@@ -4,15 +4,14 @@
 //! diff. Never here: the inside of a section (see `section`) or of an envelope (see `envelope`).
 
 use super::bytes::{self, RawLine, Source};
+use super::cursor::{Cursor, fence, is_mail_start};
 use super::envelope;
 use super::file::{Body, FilePatch, Patch};
+use super::gap::{Gap, Join};
 use super::refuse::{Detail, refuse};
 use super::rules::Rules;
 use super::section;
-use crate::model::{Refusal, Repair};
-
-/// The most blank lines between two sections.
-const MOST_BLANK: usize = 20;
+use crate::model::Refusal;
 
 /// Reads a diff: git's unified format in all its forms, or an `apply_patch` envelope.
 ///
@@ -95,106 +94,6 @@ fn becomes_another_kind(before: &FilePatch, after: &FilePatch) -> bool {
     }
 }
 
-/// A position in the lines of a document.
-pub(super) struct Cursor<'a> {
-    lines: &'a [RawLine<'a>],
-    at: usize,
-    repairs: Vec<Repair>,
-    /// The section being read has a `diff --git` header.
-    pub(super) in_git_section: bool,
-    /// The most bytes that a binary section may unpack to.
-    pub(super) max_binary: usize,
-}
-
-impl<'a> Cursor<'a> {
-    /// Whether the end is reached.
-    pub(super) fn done(&self) -> bool {
-        self.at >= self.lines.len()
-    }
-
-    /// The current line, empty at the end.
-    pub(super) fn text(&self) -> &'a [u8] {
-        self.peek(self.at).unwrap_or_default()
-    }
-
-    /// The line at an index.
-    pub(super) fn peek(&self, at: usize) -> Option<&'a [u8]> {
-        self.lines.get(at).map(|line| line.text)
-    }
-
-    /// The index of the current line.
-    pub(super) fn at(&self) -> usize {
-        self.at
-    }
-
-    /// The number of the current line, from 1.
-    pub(super) fn number(&self) -> usize {
-        self.at + 1
-    }
-
-    /// Goes on by one line.
-    pub(super) fn advance(&mut self) {
-        self.at += 1;
-    }
-
-    /// Goes on to an index.
-    pub(super) fn move_to(&mut self, at: usize) {
-        self.at = at;
-    }
-
-    /// Whether a line feed ends the whole document.
-    pub(super) fn ends_whole(&self) -> bool {
-        self.lines.last().is_some_and(|line| line.ended)
-    }
-
-    /// Notes a repair, once for each code.
-    pub(super) fn repair(&mut self, code: &str, detail: &str) {
-        note(&mut self.repairs, code, detail);
-    }
-
-    /// Whether a line starts something else than a hunk's line.
-    pub(super) fn is_boundary(&self, at: usize) -> bool {
-        let Some(text) = self.peek(at) else { return true };
-        text.starts_with(b"diff --git ")
-            || text.starts_with(b"diff -")
-            || text.starts_with(b"@@")
-            || text.starts_with(b"Index: ")
-            || is_mail_start(text)
-            || fence(text).is_some()
-            || self.is_signature(at)
-    }
-
-    /// Whether a mail signature (`-- `, then a version) stands there.
-    pub(super) fn is_signature(&self, at: usize) -> bool {
-        let marker = matches!(self.peek(at), Some(b"-- " | b"--"));
-        let after = self.peek(at + 1).unwrap_or_default();
-        marker && !matches!(after.first(), Some(b' ' | b'+' | b'-' | b'\\' | b'@'))
-    }
-
-    /// Whether a `---`, a `+++` and a `@@` line follow each other there.
-    pub(super) fn is_plain_header(&self, at: usize) -> bool {
-        let starts =
-            |offset, with: &[u8]| self.peek(at + offset).is_some_and(|text| text.starts_with(with));
-        starts(0, b"--- ") && starts(1, b"+++ ") && starts(2, b"@@")
-    }
-}
-
-fn note(repairs: &mut Vec<Repair>, code: &str, detail: &str) {
-    if repairs.iter().all(|repair| repair.code != code) {
-        repairs.push(Repair { code: code.to_owned(), detail: detail.to_owned() });
-    }
-}
-
-/// What stood between two sections.
-#[derive(Default)]
-struct Gap {
-    blank: usize,
-    prose: bool,
-    mail: bool,
-    closed: bool,
-    stray: Option<usize>,
-}
-
 struct Document<'a> {
     cursor: Cursor<'a>,
     mark: bool,
@@ -206,17 +105,15 @@ struct Document<'a> {
     /// The previous section stood in a fence.
     fenced: bool,
     several: bool,
+    /// The document is a mail.
+    in_mail: bool,
 }
 
 impl<'a> Document<'a> {
     fn new(source: &'a Source<'a>, rules: &Rules) -> Self {
-        let cursor = Cursor {
-            lines: &source.lines,
-            at: 0,
-            repairs: Vec::new(),
-            in_git_section: false,
-            max_binary: rules.max_binary_bytes,
-        };
+        let cursor = Cursor::new(&source.lines, rules.max_binary_bytes);
+        let in_mail =
+            source.lines.iter().find(|line| !line.text.is_empty()).is_some_and(is_mail_header);
         Self {
             cursor,
             mark: source.mark,
@@ -226,6 +123,7 @@ impl<'a> Document<'a> {
             fence: None,
             fenced: false,
             several: false,
+            in_mail,
         }
     }
 
@@ -268,7 +166,7 @@ impl<'a> Document<'a> {
             true => section::git(&mut self.cursor)?,
             false => section::plain(&mut self.cursor)?,
         };
-        if self.cursor.done() && !self.cursor.ends_whole() {
+        if self.cursor.done() && !self.cursor.ends_whole() && !self.cursor.ends_in_note() {
             self.cursor.repair("final-newline", "the last line of the diff had no line feed");
         }
         if self.mark && start == 0 && !self.survives_mark(&file) {
@@ -291,33 +189,41 @@ impl<'a> Document<'a> {
             && matches!(file.body, Body::Hunks(_))
     }
 
-    /// A second section must follow the first directly, or come in a mail or a fence of its own.
+    /// A second section must follow the first directly, or in a way that can't hide it.
     fn check_gap(&mut self) -> Result<(), Refusal> {
+        let in_fence = self.fence.is_some();
         if self.files.is_empty() {
-            if self.gap.prose && !self.gap.mail && self.fence.is_none() {
-                self.cursor.repair("prose-around", "text around the diff was left out");
+            if self.gap.prose > 0 && !self.gap.mail && !in_fence {
+                self.left_out();
             }
             return Ok(());
         }
-        let own_fence = self.fenced && self.gap.closed && self.fence.is_some();
-        let apart = self.gap.prose || self.gap.closed || self.fenced != self.fence.is_some();
-        if self.gap.blank > MOST_BLANK || (apart && !self.gap.mail && !own_fence) {
-            return Err(refuse(
+        match self.gap.joins(self.fenced, in_fence, self.in_mail) {
+            Join::Direct => Ok(()),
+            Join::Apart => {
+                self.several = true;
+                self.left_out();
+                Ok(())
+            }
+            Join::Refused => Err(refuse(
                 "several-diffs",
                 format!(
-                    "line {} starts another diff after other text: send one diff, its files one after another",
+                    "line {} starts another diff after other text: send one diff, its files one after \
+                     another",
                     self.cursor.number()
                 ),
-            ));
+            )),
         }
-        self.several |= own_fence;
-        Ok(())
+    }
+
+    fn left_out(&mut self) {
+        self.cursor.repair("prose-around", "text around the diff was left out");
     }
 
     /// Takes a line that belongs to no section.
     fn between(&mut self) -> Result<(), Refusal> {
         let text = self.cursor.text();
-        if let Some(found) = fence(text) {
+        if let Some(found) = fence(text).filter(|_| !self.gap.mail) {
             return self.fence_line(found, text);
         }
         if text.starts_with(b"@@") {
@@ -327,13 +233,11 @@ impl<'a> Document<'a> {
         if text.is_empty() {
             self.gap.blank += 1;
         } else if is_mail_start(text) {
-            self.gap = Gap { mail: true, ..Gap::default() };
+            self.in_mail = true;
+            self.gap = Gap::of_mail();
             self.cursor.repair("mail", "the text of a mail around the diff was left out");
         } else if !is_furniture(text) {
-            self.gap.prose = true;
-            if is_stray(text) && !self.cursor.is_signature(self.cursor.at()) {
-                self.gap.stray.get_or_insert(self.cursor.number());
-            }
+            self.gap.prose(&self.cursor);
         }
         Ok(())
     }
@@ -346,12 +250,9 @@ impl<'a> Document<'a> {
                 self.check_stray()?;
                 self.gap.stray = None;
             }
-            Some(_) => self.gap.prose = true,
+            Some(_) => self.gap.prose(&self.cursor),
             None => {
                 self.fence = Some(found);
-                if self.files.is_empty() {
-                    self.gap.prose = false;
-                }
                 self.cursor
                     .repair("markdown-fence", "a Markdown fence around the diff was taken off");
             }
@@ -381,8 +282,8 @@ impl<'a> Document<'a> {
         if !self.gap.closed {
             self.check_stray()?;
         }
-        if self.gap.prose && !self.gap.mail {
-            self.cursor.repair("prose-around", "text around the diff was left out");
+        if self.gap.prose > 0 && !(self.in_mail && self.gap.is_signature()) {
+            self.left_out();
         }
         if self.mark {
             self.cursor
@@ -393,20 +294,6 @@ impl<'a> Document<'a> {
     }
 }
 
-/// A Markdown fence at the start of a line: its character and length.
-pub(super) fn fence(text: &[u8]) -> Option<(u8, usize)> {
-    let first = *text.first().filter(|byte| matches!(byte, b'`' | b'~'))?;
-    let length = text.iter().take_while(|byte| **byte == first).count();
-    (length >= 3 && !text[length..].contains(&first)).then_some((first, length))
-}
-
-/// The first line of a mail of `git format-patch`.
-fn is_mail_start(text: &[u8]) -> bool {
-    let Some(rest) = text.strip_prefix(b"From ") else { return false };
-    let id = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    matches!(id, 40 | 64) && rest.get(id) == Some(&b' ')
-}
-
 /// Lines that other tools write before a file's header.
 fn is_furniture(text: &[u8]) -> bool {
     let ruler = text.len() >= 20 && text.iter().all(|byte| *byte == b'=');
@@ -415,6 +302,8 @@ fn is_furniture(text: &[u8]) -> bool {
         || (text.starts_with(b"diff -") && !text.starts_with(b"diff --"))
 }
 
-fn is_stray(text: &[u8]) -> bool {
-    matches!(text.first(), Some(b'+' | b'-' | b'\\')) || text == b"GIT binary patch"
+/// The first line of a mail, or a header that mails start with.
+fn is_mail_header(line: &RawLine<'_>) -> bool {
+    let headers = [&b"Subject: "[..], b"From: ", b"Date: ", b"To: ", b"Message-I"];
+    is_mail_start(line.text) || headers.iter().any(|header| line.text.starts_with(header))
 }

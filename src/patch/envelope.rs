@@ -4,7 +4,7 @@
 
 use super::bytes::{RawLine, Source};
 use super::chunks::Chunk;
-use super::document;
+use super::cursor;
 use super::file::{Body, FilePatch, Line, LineKind, Patch, Prefix};
 use super::mode;
 use super::refuse::{Detail, refuse};
@@ -48,7 +48,7 @@ fn repairs<'a>(outside: impl Iterator<Item = &'a RawLine<'a>>) -> Vec<Repair> {
         }
     };
     for line in outside {
-        if document::fence(line.text).is_some() {
+        if cursor::fence(line.text).is_some() {
             note("markdown-fence", "a Markdown fence around the diff was taken off");
         } else if !line.text.trim_ascii().is_empty() {
             note("prose-around", "text around the diff was left out");

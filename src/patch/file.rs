@@ -133,8 +133,10 @@ pub(super) enum Prefix {
     Stripped,
     /// Something else stands there, or nothing: the base must tell.
     Unknown,
-    /// The path has one component, so that nothing can stand before it.
+    /// There is none: the path has one component, or another line shows it.
     Bare,
+    /// Lines that never have one (`rename from`) name the path.
+    Named,
 }
 
 /// The blob ids of an `index` line, as abbreviated there.

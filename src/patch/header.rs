@@ -2,7 +2,7 @@
 //!
 //! Never here: what the lines mean together (see `section`).
 
-use super::document::Cursor;
+use super::cursor::Cursor;
 use super::file::Index;
 use super::mode;
 use super::names::{self, Name};

@@ -2,7 +2,7 @@
 //!
 //! Never here: the file that they apply to (see `locate` and `apply`).
 
-use super::document::Cursor;
+use super::cursor::Cursor;
 use super::file::{Counts, Hunk, Line, LineKind};
 use super::refuse::{Detail, refuse};
 use crate::model::Refusal;

@@ -84,7 +84,10 @@ fn moved_names(header: &Header, from: &[u8], to: &[u8]) -> Result<Names, Refusal
     {
         return Err(mismatch(from, to));
     }
-    Ok(Names { old: Some(from.to_vec()), new: Some(to.to_vec()), prefix: Prefix::Stripped })
+    // Rename lines have no prefix; a `---` line without one shows that the diff has none.
+    let bare = raw(header.minus.as_ref()).is_some_and(|raw| raw == from);
+    let prefix = if bare { Prefix::Bare } else { Prefix::Named };
+    Ok(Names { old: Some(from.to_vec()), new: Some(to.to_vec()), prefix })
 }
 
 /// Both sides name a path, which must be the same one.
@@ -195,60 +198,62 @@ pub(super) fn apply_epochs(header: &Header, hunks: &[Hunk], names: &mut Names) {
     }
 }
 
-/// Settles unknown prefixes. `exists` tells whether the base has a path.
-pub(super) fn settle<E>(
-    patch: &mut Patch,
-    mut exists: impl FnMut(&[u8]) -> Result<bool, E>,
-) -> Result<Result<(), Refusal>, E> {
-    let unknown = |file: &FilePatch| file.prefix == Prefix::Unknown;
-    let bare = |file: &FilePatch| file.prefix == Prefix::Bare;
-    if !patch.files.iter().any(|file| unknown(file) || bare(file)) {
-        return Ok(Ok(()));
-    }
-    if let Some(file) = patch.files.iter().find(|file| file.prefix == Prefix::Stripped) {
-        let why = "some paths of the diff have an `a/` and `b/` before them and some have not";
-        return Ok(Err(refuse("mixed-prefixes", why).at(file.path())));
-    }
-    // A name of one component can't lose one, so that git would refuse the whole diff.
-    let mut taken_whole = patch.files.iter().any(bare);
-    let mut stripped = !taken_whole;
-    for file in patch.files.iter().filter(|file| unknown(file)) {
-        let Some(old) = file.old_path() else { continue };
-        let shorter = strip(old).unwrap_or(old);
-        let (whole, cut) = (exists(old)?, exists(shorter)?);
-        taken_whole |= whole && !cut;
-        stripped &= cut && !whole;
-    }
-    let has_old = patch.files.iter().any(|file| file.old_path.is_some());
-    match (taken_whole, stripped && has_old) {
-        (true, false) => {
-            patch.repairs.push(Repair {
-                code: "no-prefix".to_owned(),
-                detail: "the paths have no `a/` and `b/` before them and were taken as they are"
-                    .to_owned(),
-            });
-            Ok(Ok(()))
-        }
-        (false, true) => {
-            strip_all(patch);
-            Ok(Ok(()))
-        }
-        _ => Ok(Err(ambiguous(patch))),
-    }
+/// The ways to read the paths of a diff: as they are written, and as git reads them, each where it is
+/// possible.
+#[derive(Debug)]
+pub(super) struct Readings {
+    pub whole: Option<Patch>,
+    pub cut: Option<Patch>,
 }
 
-fn strip_all(patch: &mut Patch) {
+/// Tells how the prefixes of a diff can be read. A diff with `a/` and `b/` has one reading.
+pub(super) fn readings(patch: Patch) -> Result<Readings, Refusal> {
+    let with = |prefix: Prefix| patch.files.iter().find(|file| file.prefix == prefix);
+    let open = with(Prefix::Unknown).or(with(Prefix::Bare));
+    let Some(open) = open else {
+        return Ok(Readings { whole: None, cut: Some(patch) });
+    };
+    if with(Prefix::Stripped).is_some() {
+        let why = "some paths of the diff have an `a/` and `b/` before them and some have not";
+        return Err(refuse("mixed-prefixes", why).at(open.path()));
+    }
+    // A name of one component can't lose one, so that git would refuse the whole diff.
+    let cut = with(Prefix::Bare).is_none().then(|| strip_all(&patch));
+    let mut whole = patch;
+    whole.repairs.push(Repair {
+        code: "no-prefix".to_owned(),
+        detail: "the paths have no `a/` and `b/` before them and were taken as they are".to_owned(),
+    });
+    Ok(Readings { whole: Some(whole), cut })
+}
+
+fn strip_all(patch: &Patch) -> Patch {
+    let mut patch = patch.clone();
     let cut = |path: &mut Option<Vec<u8>>| {
         *path = path.as_deref().map(|path| strip(path).unwrap_or(path).to_vec());
     };
-    for file in &mut patch.files {
+    for file in patch.files.iter_mut().filter(|file| file.prefix == Prefix::Unknown) {
         cut(&mut file.old_path);
         cut(&mut file.new_path);
     }
+    patch
 }
 
-fn ambiguous(patch: &Patch) -> Refusal {
+/// Refusals by which the base itself shows that a reading of the paths can't be meant.
+pub(super) fn disproves(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.code.as_str(),
+        "no-such-file" | "hunk-not-found" | "hunk-anchor" | "already-exists" | "not-a-directory"
+    )
+}
+
+/// Both readings are possible.
+pub(super) fn ambiguous(patch: &Patch) -> Refusal {
     let path = patch.files.first().map(FilePatch::path).unwrap_or_default();
-    refuse("no-prefix", "the paths have no `a/` and `b/` before them, and the base does not tell which file is meant")
-        .at(path)
+    refuse(
+        "no-prefix",
+        "the paths have no `a/` and `b/` before them, and the base does not tell which file is meant: \
+         send the diff with these prefixes",
+    )
+    .at(path)
 }

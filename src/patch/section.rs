@@ -3,7 +3,7 @@
 //! Never here: the text between sections (see `document`), or what the base holds (see `admit`).
 
 use super::binary;
-use super::document::Cursor;
+use super::cursor::Cursor;
 use super::file::{Body, FilePatch, Hunk, Index};
 use super::header::{self, Header};
 use super::hunks;
@@ -123,8 +123,19 @@ fn body(cursor: &mut Cursor<'_>, header: &Header) -> Result<Body, Refusal> {
         (true, false) => {
             Err(refuse("bad-header", "the hunks have no `---` and `+++` lines before them"))
         }
+        // Some tools name both sides of an empty file, too.
+        (false, true) if header.deleted_file.is_some() || gives_empty(header) => Ok(Body::None),
         (false, true) => Err(no_hunks(cursor)),
     }
+}
+
+/// The ids of the empty blob start with these digits, in SHA-1 and in SHA-256.
+const EMPTY_BLOBS: [&str; 2] = ["e69de29", "473a0f4"];
+
+/// Whether the header makes a new file and says by its id that it is empty.
+fn gives_empty(header: &Header) -> bool {
+    let empty = |index: &Index| EMPTY_BLOBS.iter().any(|id| index.new.starts_with(id));
+    header.new_file.is_some() && header.index.as_ref().is_some_and(empty)
 }
 
 fn no_hunks(cursor: &Cursor<'_>) -> Refusal {

@@ -2,6 +2,7 @@
 
 mod jobs;
 mod patch_cases;
+mod patch_git;
 mod patch_store;
 mod provider;
 mod repo;

@@ -97,6 +97,31 @@ impl GitStore {
         .unwrap()
     }
 
+    /// The diff between two trees in git's format, renames found when asked for.
+    pub fn diff(&self, old: &TreeId, new: &TreeId, context: u32, renames: bool) -> Vec<u8> {
+        self.with(|repository| {
+            let tree = |id: &TreeId| repository.find_tree(Oid::from_str(id.as_str())?);
+            let mut options = git2::DiffOptions::new();
+            options.context_lines(context).show_binary(true).id_abbrev(40);
+            let (old, new) = (tree(old)?, tree(new)?);
+            let mut diff =
+                repository.diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options))?;
+            if renames {
+                diff.find_similar(None)?;
+            }
+            let mut out = Vec::new();
+            diff.print(git2::DiffFormat::Patch, |_, _, line| {
+                if matches!(line.origin(), ' ' | '+' | '-') {
+                    out.push(u8::try_from(line.origin()).unwrap());
+                }
+                out.extend_from_slice(line.content());
+                true
+            })?;
+            Ok(out)
+        })
+        .unwrap()
+    }
+
     /// Admits a diff; the store must not fail.
     pub fn admit(&self, diff: &[u8], base: &TreeId, rules: &Rules) -> Admission {
         admit(diff, base, self, rules).unwrap()
