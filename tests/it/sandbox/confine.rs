@@ -28,8 +28,8 @@ fn mounts_are_laid_in_order_at_their_paths() {
                 read_only(&dir.path().join("a/file"), "/work/there/one"),
             ];
             let script = "cat here/file there/file there/one /cache/deep/inside/file; echo x > /cache/deep/y; \
-                          echo x > here/no 2>/dev/null || echo ro; echo new > there/new; \
-                          echo x 2>/dev/null > /cache/deep/inside/no || echo ro";
+                          (echo x > here/no) 2>/dev/null || echo ro; echo new > there/new; \
+                          (echo x > /cache/deep/inside/no) 2>/dev/null || echo ro";
             let spec = JobSpec { mounts, cwd: "/work".into(), ..sh(script) };
             assert_eq!(output(&launcher().await, spec).await, "abab".to_owned() + "ro\nro\n");
             assert_eq!(std::fs::read_to_string(dir.path().join("b/new")).unwrap(), "new\n");

@@ -26,7 +26,7 @@ use Control::{Anyone, Never, Root};
 const ATTEMPTS: &[(&str, Control, &str)] = &[
     // Reading.
     ("read a planted secret", Anyone, "grep -q top-secret \"$SECRET\" && echo ESCAPED"),
-    ("by the init's root", Root, "grep -q top-secret /proc/1/root\"$SECRET\" && echo ESCAPED"),
+    ("by the init's root", Never, "grep -q top-secret /proc/1/root\"$SECRET\" && echo ESCAPED"),
     (
         "by the engine's root",
         Anyone,
@@ -86,9 +86,13 @@ const ATTEMPTS: &[(&str, Control, &str)] = &[
         Never,
         "cat /proc/[0-9]*/environ 2>/dev/null | grep -qa BAKEOFF_CANARY && echo ESCAPED",
     ),
-    ("read the init's environment", Root, "cat /proc/1/environ >/dev/null && echo ESCAPED"),
-    ("read the init's memory map", Root, "cat /proc/1/maps >/dev/null && echo ESCAPED"),
-    ("list the init's descriptors", Root, "ls /proc/1/fd >/dev/null && echo ESCAPED"),
+    ("read the init's environment", Never, "cat /proc/1/environ >/dev/null && echo ESCAPED"),
+    ("read the init's memory map", Never, "cat /proc/1/maps >/dev/null && echo ESCAPED"),
+    (
+        "use the init's descriptors",
+        Never,
+        "for fd in 0 1 2 3 4 5 6; do (readlink /proc/1/fd/$fd || exec 9<>/proc/1/fd/$fd) 2>/dev/null && echo ESCAPED; done",
+    ),
     (
         "find an open descriptor",
         Never,
@@ -152,7 +156,7 @@ const ATTEMPTS: &[(&str, Control, &str)] = &[
     (
         "a privilege by a set-user-id file",
         Never,
-        "cp /usr/bin/id /tmp/id && chmod u+s /tmp/id; test \"$(/tmp/id -u)\" != \"$(id -u)\" && echo ESCAPED",
+        "cp /usr/bin/id /tmp/id && chmod u+s /tmp/id && test \"$(/tmp/id -u)\" != \"$(id -u)\" && echo ESCAPED",
     ),
     (
         "a capability",
@@ -391,7 +395,9 @@ fn attempt_all(system: System) -> usize {
 
 /// What the weaker tier does not stop by design: it has the host's own `/proc`, `/etc` names and
 /// network interfaces to look at. It is never proven, and needs a waiver.
-const WEAK: [&str; 11] = [
+const WEAK: [&str; 12] = [
+    // Landlock has no rule for modes, owners and times of files.
+    "change a read-only file",
     "an interface",
     "a route",
     "see the host's sockets",
@@ -441,7 +447,7 @@ fn the_operators_setup_may_have_the_network_and_nothing_else() {
     on(System::Here, || async {
         let target = target();
         let launcher = launcher().await;
-        let script = "grep -q top-secret \"$SECRET\" && echo ESCAPED; cat /proc/net/dev | wc -l; test -s /etc/resolv.conf && echo named";
+        let script = "grep -qs top-secret \"$SECRET\" && echo ESCAPED; cat /proc/net/dev | wc -l; test -s /etc/resolv.conf && echo named";
         let spec = JobSpec { network: Network::Host, ..target.job(["sh", "-c", script]) };
         let text = output(&launcher, spec).await;
         assert!(!text.contains("ESCAPED"), "{text}");
