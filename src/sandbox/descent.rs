@@ -3,7 +3,7 @@
 //! Works with `/proc` of the host and with signals. A descendant whose parent died is found at the
 //! subreaper above it, so none is lost while a subreaper of the job or the warden lives.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -13,16 +13,27 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Every living process below `root`, `root` left out.
 pub(super) fn below(root: Pid) -> Vec<Pid> {
-    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
-    for (pid, parent) in living() {
-        children.entry(parent).or_default().push(pid);
+    below_except(root, &HashSet::new())
+}
+
+/// As [`below`], without the processes `except` and what is below those.
+pub(super) fn below_except(root: Pid, except: &HashSet<Pid>) -> Vec<Pid> {
+    let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
+    for process in processes() {
+        children.entry(process.parent).or_default().push(process);
     }
     let mut found = Vec::new();
     let mut open = vec![root.as_raw_nonzero().get()];
     while let Some(parent) = open.pop() {
         for child in children.remove(&parent).unwrap_or_default() {
-            open.push(child);
-            found.extend(Pid::from_raw(child));
+            let Some(pid) = Pid::from_raw(child.pid).filter(|pid| !except.contains(pid)) else {
+                continue;
+            };
+            // A zombie is nothing to kill, but a child of it may have been seen before it died.
+            open.push(child.pid);
+            if child.living {
+                found.push(pid);
+            }
         }
     }
     found
@@ -44,9 +55,16 @@ pub(super) fn kill_below(root: Pid, patience: Duration) -> Vec<Pid> {
 /// Kills what `find` finds until it finds nothing; answers what is still there after `patience`.
 pub(super) fn kill_until_gone(find: impl Fn() -> Vec<Pid>, patience: Duration) -> Vec<Pid> {
     let deadline = Instant::now() + patience;
+    let mut seen = HashSet::new();
+    let mut quiet = 0;
     loop {
         let alive = find();
-        if alive.is_empty() || Instant::now() > deadline {
+        seen.extend(alive.iter().copied());
+        // Processes are looked at one after another, so that one whose parent dies meanwhile can
+        // be missed once, but not twice.
+        quiet = if alive.is_empty() { quiet + 1 } else { 0 };
+        if quiet == 2 || Instant::now() > deadline {
+            reap(&seen);
             return alive;
         }
         // Stopped first, so that a process can't fork between being seen and being killed.
@@ -55,15 +73,27 @@ pub(super) fn kill_until_gone(find: impl Fn() -> Vec<Pid>, patience: Duration) -
                 let _ = rustix::process::kill_process(pid, signal);
             }
         }
-        for &pid in &alive {
-            let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
-        }
+        reap(&seen);
         std::thread::yield_now();
     }
 }
 
-/// Every process that is not a zombie, with its parent.
-fn living() -> Vec<(i32, i32)> {
+/// Waits for those that are the caller's own children and dead.
+fn reap(pids: &HashSet<Pid>) {
+    for &pid in pids {
+        let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+    }
+}
+
+/// A process as `/proc` shows it.
+struct Process {
+    pid: i32,
+    parent: i32,
+    /// False for a zombie.
+    living: bool,
+}
+
+fn processes() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     entries
         .flatten()
@@ -71,7 +101,7 @@ fn living() -> Vec<(i32, i32)> {
         .filter_map(|pid: i32| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
             let (state, parent) = state_and_parent(&stat)?;
-            (!matches!(state, "Z" | "X")).then_some((pid, parent))
+            Some(Process { pid, parent, living: !matches!(state, "Z" | "X") })
         })
         .collect()
 }

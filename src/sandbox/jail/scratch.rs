@@ -60,11 +60,10 @@ impl Scratch {
             WireMount::ReadOnly { from, at } | WireMount::ReadWrite { from, at } => {
                 let there = Path::new(from);
                 there.metadata().at_step(format_args!("show {}", there.display()))?;
+                link(there, Path::new(at), moved)?;
                 if from == at {
-                    // Stays where it is, even below a directory that moved.
+                    // By its own path it stays where it is, even below a directory that moved.
                     moved.push((at.into(), from.into()));
-                } else {
-                    link(Path::new(from), Path::new(at), moved)?;
                 }
                 Ok(mount)
             }
@@ -88,15 +87,21 @@ fn make(path: &Path) -> Result<(), String> {
         .at_step(format_args!("make {}", path.display()))
 }
 
-/// Shows `from` inside a private folder by a link.
+/// Shows `from` inside a private folder by a link, when `at` lies in one.
 fn link(from: &Path, at: &Path, moved: &[(PathBuf, PathBuf)]) -> Result<(), String> {
     let Some(here) = translate(at, moved) else {
+        if from == at {
+            return Ok(());
+        }
         return Err(format!(
             "show {} at {}: the weaker tier has no mounts",
             from.display(),
             at.display()
         ));
     };
+    if here == from {
+        return Ok(());
+    }
     make(here.parent().unwrap_or(&here))?;
     symlink(from, &here).at_step(format_args!("link {}", here.display()))
 }

@@ -305,12 +305,7 @@ impl Server {
     fn kill_strays(&self) {
         let me = rustix::process::getpid();
         let inits: HashSet<Pid> = self.table.jobs.values().map(|entry| entry.running.pid).collect();
-        let kept: HashSet<Pid> = inits
-            .iter()
-            .flat_map(|init| descent::below(*init))
-            .chain(inits.iter().copied())
-            .collect();
-        let strays = || descent::below(me).into_iter().filter(|pid| !kept.contains(pid)).collect();
+        let strays = || descent::below_except(me, &inits);
         descent::kill_until_gone(strays, descent::PATIENCE);
     }
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::future::Future;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -190,18 +189,19 @@ impl Signpost {
         &self.0
     }
 
-    /// Waits until a job has written a line and closed it; answers what it wrote.
+    /// Waits until a job has written a line; answers it.
     pub async fn reached(&self) -> String {
-        let path = self.0.clone();
-        let read = move || {
-            let mut text = String::new();
-            std::fs::File::open(path).unwrap().read_to_string(&mut text).unwrap();
-            text
-        };
-        tokio::time::timeout(Duration::from_secs(60), tokio::task::spawn_blocking(read))
+        use tokio::io::AsyncBufReadExt;
+        // Open for writing, too, so that there is no end of file before the job comes.
+        let pipe =
+            tokio::net::unix::pipe::OpenOptions::new().read_write(true).open_receiver(&self.0);
+        let mut line = String::new();
+        let mut reader = tokio::io::BufReader::new(pipe.unwrap());
+        tokio::time::timeout(Duration::from_secs(60), reader.read_line(&mut line))
             .await
             .expect("the job did not come to its signpost")
-            .unwrap()
+            .unwrap();
+        line
     }
 }
 
