@@ -1,5 +1,7 @@
 //! The user's repository stays untouched; workspaces and diffs agree with git.
 
+mod gate_tree;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
