@@ -70,33 +70,3 @@ pub fn connect(endpoint: &Endpoint) -> Result<Arc<dyn Provider>, ProviderError> 
         }
     })
 }
-
-/// The whole stack over an endpoint: every try reserved in `ledger` and priced, asked again under
-/// `policy`. One stack per endpoint, shared by all lanes, judges and the synthesizer, so that they share
-/// its rate gate. A script costs nothing, whatever `pricing` says.
-///
-/// # Errors
-/// As [`connect`].
-pub fn stack(
-    endpoint: &Endpoint,
-    ledger: &Ledger,
-    pricing: Pricing,
-    policy: RetryPolicy,
-) -> Result<Arc<dyn Provider>, ProviderError> {
-    let pricing = match endpoint.wire {
-        Wire::Scripted => Pricing::free(),
-        _ => pricing,
-    };
-    Ok(stack_over(connect(endpoint)?, ledger, pricing, policy))
-}
-
-/// The same over a provider that stands already, such as a [`Scripted`] one (with [`Pricing::free`]).
-pub fn stack_over(
-    wire: Arc<dyn Provider>,
-    ledger: &Ledger,
-    pricing: Pricing,
-    policy: RetryPolicy,
-) -> Arc<dyn Provider> {
-    let metered = Metered::new(wire, ledger.clone(), pricing);
-    Arc::new(Retrying::new(Arc::new(metered), policy))
-}

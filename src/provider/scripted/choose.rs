@@ -9,9 +9,11 @@ use grep_regex::RegexMatcher;
 use super::script::{Answer, JudgeScript, Script};
 use crate::model::LaneId;
 use crate::model::chat::{Block, ModelRequest, Purpose, Role};
+use crate::model::chat::{Block, Message, ModelRequest, Purpose, Role};
 
-/// Where the second side begins unless a script says otherwise: the fence whose label says so.
-const SECOND: &str = r"(?im)^.*UNTRUSTED.*\bsecond\b";
+/// Where the second side begins unless a script says otherwise: the heading of the built-in judges'
+/// prompt, or a fence whose label says so.
+const SECOND: &str = r"(?m)^(#+ SECOND\b|.*UNTRUSTED.*\b(SECOND|second)\b)";
 
 /// The answer with what its placeholders stand for beside captures.
 pub(super) struct Chosen<'a> {
@@ -33,7 +35,7 @@ pub(super) fn answer<'a>(script: &'a Script, request: &ModelRequest) -> Result<C
             let entry = script.judge.iter().find(fits);
             let entry =
                 entry.ok_or_else(|| format!("no entry fits judge {judge}, ballot {ballot}"))?;
-            vote(entry, ballot, &question(request))
+            vote(entry, ballot, &questions(request))
         }
         Purpose::Synthesizer { attempt } => {
             let turns = script.synthesizer.first().map(|entry| &entry.turns);
@@ -57,6 +59,16 @@ pub(super) fn question(request: &ModelRequest) -> String {
         _ => None,
     });
     texts.collect::<Vec<_>>().join("\n")
+/// The texts of the engine's messages, the newest first: what captures and judges look at.
+pub(super) fn questions(request: &ModelRequest) -> Vec<String> {
+    let asked = request.messages.iter().rev().filter(|message| message.role != Role::Assistant);
+    let text = |message: &Message| {
+        let texts = message.blocks.iter().filter_map(|block| match block {
+            Block::Text { text } | Block::ToolResult { content: text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    asked.map(text).collect()
 }
 
 fn plain(answer: &Answer) -> Chosen<'_> {
@@ -74,7 +86,11 @@ fn worker<'a>(script: &'a Script, lane: &LaneId, turn: u32) -> Result<&'a Answer
     entry.turns.get(turn as usize).ok_or_else(|| format!("lane {id} has no turn {turn}"))
 }
 
-fn vote<'a>(entry: &'a JudgeScript, ballot: &str, question: &str) -> Result<Chosen<'a>, String> {
+fn vote<'a>(
+    entry: &'a JudgeScript,
+    ballot: &str,
+    questions: &[String],
+) -> Result<Chosen<'a>, String> {
     let attempt = ballot.rsplit(':').next().and_then(|last| last.parse::<usize>().ok());
     if let Some(broken) = entry.broken.get(attempt.unwrap_or(0)) {
         let answer = Answer { text: Some(broken.clone()), ..entry.reply.clone() };
@@ -82,7 +98,7 @@ fn vote<'a>(entry: &'a JudgeScript, ballot: &str, question: &str) -> Result<Chos
     }
     let (choice, quote) = match &entry.always {
         Some(always) => (always.as_str(), ""),
-        None => preferred(entry, question)?,
+        None => preferred(entry, questions)?,
     };
     let values = [("choice".to_owned(), choice.to_owned()), ("quote".to_owned(), quote.to_owned())];
     Ok(Chosen { answer: Cow::Borrowed(&entry.reply), values: values.into(), escape: true })
@@ -91,14 +107,16 @@ fn vote<'a>(entry: &'a JudgeScript, ballot: &str, question: &str) -> Result<Chos
 /// The side that alone holds the most preferred text, and that text.
 fn preferred<'a>(
     entry: &'a JudgeScript,
-    question: &str,
+    questions: &[String],
 ) -> Result<(&'static str, &'a str), String> {
     let pattern = entry.second.as_deref().unwrap_or(SECOND);
     let matcher = RegexMatcher::new(pattern).map_err(|error| error.to_string())?;
-    let found = matcher.find(question.as_bytes()).map_err(|error| error.to_string())?;
-    let at =
-        found.ok_or_else(|| format!("nothing in the request matches `second = {pattern:?}`"))?;
-    let (first, second) = question.split_at(at.start());
+    let sides = questions.iter().find_map(|question| {
+        let found = matcher.find(question.as_bytes()).ok()??;
+        question.split_at_checked(found.start())
+    });
+    let (first, second) =
+        sides.ok_or_else(|| format!("nothing in the request matches `second = {pattern:?}`"))?;
     let verdict = entry.prefer.iter().find_map(|text| {
         match (first.contains(text.as_str()), second.contains(text.as_str())) {
             (true, false) => Some(("first", text.as_str())),

@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use grep_matcher::{Captures, Matcher};
 use grep_regex::RegexMatcher;
 
-/// The first group of each pattern's first match in `question`.
+/// The first group of each pattern's first match in the newest text that has one.
 pub(super) fn captures(
     patterns: &BTreeMap<String, String>,
-    question: &str,
+    questions: &[String],
 ) -> Result<BTreeMap<String, String>, String> {
-    let each = patterns
-        .iter()
-        .map(|(name, pattern)| capture(pattern, question).map(|value| (name.clone(), value)));
+    let each = patterns.iter().map(|(name, pattern)| {
+        let matcher = RegexMatcher::new(pattern).map_err(|error| error.to_string())?;
+        let value = questions.iter().find_map(|question| capture(&matcher, question));
+        let missing = || format!("nothing in the request matches {pattern:?}");
+        Ok((name.clone(), value.ok_or_else(missing)?))
+    });
     each.collect()
 }
 
-fn capture(pattern: &str, question: &str) -> Result<String, String> {
-    let matcher = RegexMatcher::new(pattern).map_err(|error| error.to_string())?;
-    let mut found = matcher.new_captures().map_err(|error| error.to_string())?;
-    let bytes = question.as_bytes();
-    let matched = matcher.captures(bytes, &mut found).map_err(|error| error.to_string())?;
-    let group = found.get(1).filter(|_| matched);
-    let group = group.and_then(|group| question.get(group.start()..group.end()));
-    group.map(str::to_owned).ok_or_else(|| format!("nothing in the request matches {pattern:?}"))
+fn capture(matcher: &RegexMatcher, question: &str) -> Option<String> {
+    let mut found = matcher.new_captures().ok()?;
+    let matched = matcher.captures(question.as_bytes(), &mut found).ok()?;
+    let group = found.get(1).filter(|_| matched)?;
+    question.get(group.start()..group.end()).map(str::to_owned)
 }
 
 /// Replaces `{name}` by its value; other braces stay as they are.

@@ -105,7 +105,7 @@ fn no_answer(why: String) -> ProviderError {
 
 fn reply(request: &ModelRequest, chosen: &choose::Chosen) -> Result<ModelReply, String> {
     let answer = &chosen.answer;
-    let values = fill::captures(&answer.capture, &choose::question(request))?;
+    let values = fill::captures(&answer.capture, &choose::questions(request))?;
     let plain = fill::Filler::new(&values, &chosen.values, chosen.escape);
     let json = fill::Filler::new(&values, &chosen.values, true);
     let mut blocks = Vec::new();

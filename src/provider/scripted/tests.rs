@@ -2,7 +2,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::model::LaneId;
-use crate::model::chat::{Message, Purpose};
+use crate::model::chat::{Message, Purpose, Role};
 use crate::provider::testing;
 
 /// The example of the published documentation: its second block, after the one of the config.
@@ -50,16 +50,17 @@ async fn the_documented_example_works() {
         let Block::ToolCall { arguments, .. } = &reply.blocks[0] else { panic!("{reply:?}") };
         assert_eq!(arguments, "{\"answer\": \"done\"");
     }
-    let text = "nonce: ab\"1\nFirst\n+ checked_add\nSecond\n+ 1\n";
+    let text = "# FIRST\n+ left.checked_add(right)\n# SECOND\n+ left + right\n\"nonce\": \"ab1\"";
     let broken = ask(&provider, &judge("correctness", "c1:c2:forward:0", text)).await.unwrap();
     assert_eq!(broken.text(), "not JSON");
-    let vote = ask(&provider, &judge("correctness", "c1:c2:forward:1", text)).await.unwrap();
+    // Asked again with another nonce: the sides stand in the older message.
+    let mut again = judge("correctness", "c1:c2:forward:1", text);
+    again.messages.push(Message { role: Role::Assistant, blocks: broken.blocks });
+    again.messages.push(Message::user("Once more, with \"nonce\": \"cd2\"."));
+    let vote = ask(&provider, &again).await.unwrap();
     let vote: serde_json::Value = serde_json::from_str(&vote.text()).unwrap();
-    assert_eq!(vote["nonce"], "ab\"1");
-    assert_eq!(
-        (&vote["choice"], &vote["reason"]),
-        (&json!("first"), &json!("it holds checked_add"))
-    );
+    assert_eq!((&vote["nonce"], &vote["choice"]), (&json!("cd2"), &json!("first")));
+    assert_eq!(vote["evidence"], json!(["left.checked_add(right)"]));
     let error = ask(&provider, &judge("style", "c1:c2:forward:0", text)).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::Auth);
     let synth = asking(Purpose::Synthesizer { attempt: 0 }, "");
