@@ -3,6 +3,7 @@
 //! Never here: the process's own working directory (contract C4).
 
 mod allow;
+mod apply_patch;
 mod args;
 mod edit;
 mod edit_file;

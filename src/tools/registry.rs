@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::{Tool, ToolContext, ToolOutput, args};
 use super::{
-    edit_file::EditFile, glob::Glob, grep::Grep, list_dir::ListDir, multi_edit::MultiEdit,
-    read_file::ReadFile, run_bash::RunBash, submit::Submit, write_file::WriteFile,
+    apply_patch::ApplyPatch, edit_file::EditFile, glob::Glob, grep::Grep, list_dir::ListDir,
+    multi_edit::MultiEdit, read_file::ReadFile, run_bash::RunBash, submit::Submit,
+    write_file::WriteFile,
 };
 use crate::model::chat::ToolSpec;
 use crate::model::clip;
@@ -37,6 +38,7 @@ impl Registry {
             Arc::new(WriteFile),
             Arc::new(EditFile),
             Arc::new(MultiEdit),
+            Arc::new(ApplyPatch),
             Arc::new(RunBash),
             Arc::new(Submit),
         ])

@@ -2,6 +2,7 @@
 
 mod edit;
 mod escape;
+mod patch;
 mod read;
 mod registry;
 mod search;
