@@ -391,3 +391,6 @@ async fn blocking<T: Send + 'static>(
         Err(error) => Err(GateError::Task(error.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests;

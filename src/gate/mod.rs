@@ -10,6 +10,8 @@ mod error;
 mod grounds;
 mod infra;
 mod keeper;
+#[cfg(test)]
+mod memory;
 mod outcome;
 mod protect;
 mod read;
