@@ -6,7 +6,13 @@
 
 /// Writes `c` as an escape: `<U+`, its code point in at least four upper-case hexadecimal digits, `>`.
 pub(super) fn push(text: &mut String, c: char) {
-    text.push_str(&format!("<U+{:04X}>", u32::from(c)));
+    let code = u32::from(c);
+    text.push_str("<U+");
+    for place in (0..length(c) - 4).rev() {
+        let digit = (code >> (4 * place)) & 0xf;
+        text.push(char::from_digit(digit, 16).unwrap_or('0').to_ascii_uppercase());
+    }
+    text.push('>');
 }
 
 /// The length in bytes of `c` as an escape.

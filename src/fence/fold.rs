@@ -78,6 +78,13 @@ pub(super) fn glyph(c: char) -> Glyph {
     }
 }
 
+/// The same for an ASCII byte, from a table.
+pub(super) fn ascii_glyph(byte: u8) -> Glyph {
+    static TABLE: OnceLock<[Glyph; 128]> = OnceLock::new();
+    let table = TABLE.get_or_init(|| std::array::from_fn(|code| glyph(char::from(code as u8))));
+    table.get(usize::from(byte)).copied().unwrap_or(Glyph::Foreign)
+}
+
 /// Whether `c` is shown as an escape: C0 but for newline and tab, DEL, C1, format characters,
 /// variation selectors, tags, fillers and separators that a reader can't see. The ranges are general
 /// category Cf and the property Default_Ignorable_Code_Point of Unicode 16, with both line separators.

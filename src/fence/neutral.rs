@@ -45,21 +45,37 @@ pub(super) fn edits(text: &str, delimiters: &[String]) -> Vec<usize> {
     let stream = Stream::of(text, false);
     edits.extend(stream.markers());
     let needles: Vec<Needle> = delimiters.iter().flat_map(|name| Needle::of(name)).collect();
-    let with_prefixes =
-        needles.iter().any(|needle| needle.prefixes).then(|| Stream::of(text, true));
-    for needle in &needles {
-        let stream = with_prefixes.as_ref().filter(|_| needle.prefixes).unwrap_or(&stream);
-        edits.extend(stream.delimiter(&needle.bytes));
+    let (bare, worded): (Vec<Needle>, Vec<Needle>) =
+        needles.into_iter().partition(|needle| needle.prefixes);
+    edits.extend(stream.delimiters(&worded));
+    if !bare.is_empty() {
+        edits.extend(Stream::of(text, true).delimiters(&bare));
     }
-    edits.sort_unstable();
+    // Each part is in order already; a stable sort merges such runs in linear time.
+    edits.sort();
     edits.dedup();
     edits
 }
 
 fn invisible_and_escapes(text: &str) -> Vec<usize> {
-    let is_hit = |at: usize, c: char| match c {
-        '<' => escape::parse(&text.as_bytes()[at..]).is_some(),
-        _ => is_invisible(c),
-    };
-    text.char_indices().filter(|(at, c)| is_hit(*at, *c)).map(|(at, _)| at).collect()
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'<' if escape::parse(&bytes[at..]).is_some() => found.push(at),
+            b'\n' | b'\t' | b' '..=b'~' => {}
+            0..=0x7f => found.push(at),
+            _ => {
+                let Some(c) = text[at..].chars().next() else { break };
+                if is_invisible(c) {
+                    found.push(at);
+                }
+                at += c.len_utf8();
+                continue;
+            }
+        }
+        at += 1;
+    }
+    found
 }

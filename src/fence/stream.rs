@@ -5,9 +5,10 @@
 
 use std::ops::Range;
 
-use bstr::{ByteSlice, Finder};
+use aho_corasick::AhoCorasick;
+use bstr::ByteSlice;
 
-use super::fold::{Glyph, glyph};
+use super::fold::{Glyph, ascii_glyph, glyph};
 
 /// ASCII classes of a text, each with the byte offset of the character it came from.
 pub(super) struct Stream {
@@ -16,10 +17,13 @@ pub(super) struct Stream {
 }
 
 /// Characters that begin lines without being part of what they say: diff signs, quotes, comments.
-const LINE_PREFIX: &str = "+->|#*/;";
+const LINE_PREFIX: &[u8] = b"+->|#*/;";
 
 /// The longest words between a marker's brackets and `UNTRUSTED`, in folded bytes.
 const LONGEST_WORD: usize = 24;
+
+/// The most brackets of one marker that are escaped; those further off stay, they open nothing.
+const MOST_BRACKETS: usize = 8;
 
 /// The longest delimiter that is looked for, in folded bytes.
 const LONGEST: usize = 256;
@@ -29,36 +33,43 @@ impl Stream {
     pub(super) fn of(text: &str, prefixes: bool) -> Self {
         let mut stream =
             Self { bytes: Vec::with_capacity(text.len()), at: Vec::with_capacity(text.len()) };
+        let bytes = text.as_bytes();
         let mut line_begins = true;
-        let mut chars = text.char_indices();
-        while let Some((at, c)) = chars.next() {
-            if let Some(length) = spelt_out(&text.as_bytes()[at..]) {
-                stream.push("<", at);
-                let end = at + length;
-                while chars.offset() < end && chars.next().is_some() {}
-                line_begins = false;
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            if let Some(length) = spelt_out(&bytes[at..]) {
+                stream.push(b"<", at);
+                (at, line_begins) = (at + length, false);
                 continue;
             }
-            match glyph(c) {
+            let (glyph, length) = match byte {
+                0..=0x7f => (ascii_glyph(*byte), 1),
+                _ => {
+                    let Some(c) = text[at..].chars().next() else { break };
+                    (glyph(c), c.len_utf8())
+                }
+            };
+            match glyph {
                 Glyph::Line => line_begins = true,
                 Glyph::Space | Glyph::Nothing => {}
-                Glyph::Text(_) if line_begins && !prefixes && LINE_PREFIX.contains(c) => {}
+                Glyph::Text(_) if line_begins && !prefixes && LINE_PREFIX.contains(byte) => {}
                 Glyph::Text(classes) => {
                     line_begins = false;
-                    stream.push(classes, at);
+                    stream.push(classes.as_bytes(), at);
                 }
                 Glyph::Foreign => {
                     line_begins = false;
-                    stream.push("\0", at);
+                    stream.push(b"\0", at);
                 }
             }
+            at += length;
         }
         stream
     }
 
-    fn push(&mut self, classes: &str, at: usize) {
-        for class in classes.bytes() {
-            self.bytes.push(class);
+    fn push(&mut self, classes: &[u8], at: usize) {
+        for class in classes {
+            self.bytes.push(*class);
             self.at.push(u32::try_from(at).unwrap_or(u32::MAX));
         }
     }
@@ -110,24 +121,26 @@ impl Stream {
         is_bare.then_some(word..word)
     }
 
-    /// Offsets of the first characters of every place where `delimiter` can be read.
-    pub(super) fn delimiter(&self, delimiter: &[u8]) -> Vec<usize> {
-        if delimiter.is_empty() || delimiter.len() > LONGEST {
-            return Vec::new();
-        }
-        let finder = Finder::new(delimiter);
-        let mut found = Vec::new();
-        let mut from = 0;
-        while let Some(at) = self.bytes.get(from..).and_then(|rest| finder.find(rest)) {
-            found.push(self.offset(from + at));
-            from += at + 1;
-        }
+    /// Offsets of the first characters of every place where one of `needles` can be read.
+    pub(super) fn delimiters(&self, needles: &[Needle]) -> Vec<usize> {
+        let is_looked_for = |needle: &&Needle| (1..=LONGEST).contains(&needle.bytes.len());
+        let patterns: Vec<&[u8]> =
+            needles.iter().filter(is_looked_for).map(|needle| needle.bytes.as_slice()).collect();
+        // Only a list of patterns beyond any caller's could not be built.
+        let Ok(automaton) = AhoCorasick::new(&patterns) else { return Vec::new() };
+        let mut found: Vec<usize> = automaton
+            .find_overlapping_iter(&self.bytes)
+            .map(|found| self.offset(found.start()))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
         found
     }
 }
 
+/// How many brackets `bytes` ends with, at most [`MOST_BRACKETS`].
 fn trailing_brackets(bytes: &[u8]) -> usize {
-    bytes.iter().rev().take_while(|byte| **byte == b'<').count()
+    bytes.iter().rev().take(MOST_BRACKETS).take_while(|byte| **byte == b'<').count()
 }
 
 /// The length of an entity or escape at the start of `bytes` that stands for `<`.

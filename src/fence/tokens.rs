@@ -131,11 +131,18 @@ const LONGEST: usize = 64;
 
 /// Offsets of the first characters of every control token in `text`.
 pub(super) fn find(text: &str) -> Vec<usize> {
+    let bytes = text.as_bytes();
     let mut found = Vec::new();
-    let mut line_begins = true;
-    let mut indent = 0;
-    for (at, c) in text.char_indices() {
+    let (mut line_begins, mut indent) = (true, 0);
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        // Within a line only a bracket can begin a token.
+        if byte.is_ascii_graphic() && !line_begins && !matches!(byte, b'<' | b'[') {
+            at += 1;
+            continue;
+        }
         let rest = &text[at..];
+        let Some(c) = rest.chars().next() else { break };
         match glyph(c) {
             Glyph::Line => (line_begins, indent) = (true, 0),
             Glyph::Space if indent < 3 => indent += 1,
@@ -148,47 +155,71 @@ pub(super) fn find(text: &str) -> Vec<usize> {
             }
             Glyph::Space | Glyph::Foreign => line_begins = false,
         }
+        at += c.len_utf8();
     }
     found
 }
 
 fn is_token(rest: &str, c: char, line_begins: bool) -> bool {
     match plain(c) {
-        Some('<') => is_tag(rest),
+        Some('<') => is_tag(&Reading::after(rest, '<')),
         Some('[') => is_bracketed(rest),
         Some('#') => line_begins && is_section(rest),
-        _ => line_begins && !c.is_lowercase() && is_turn(rest),
+        Some('h' | 'a' | 's' | 'u' | 'd') => line_begins && !c.is_lowercase() && is_turn(rest),
+        _ => false,
     }
 }
 
-/// The plain reading of what follows the first character, up to the next bracket of the same kind
-/// (so that all readings together stay linear in the text).
-fn reading(rest: &str, stop: char) -> String {
-    let after = rest.chars().skip(1).filter_map(|c| match glyph(c) {
-        Glyph::Nothing => None,
-        _ => Some(plain(c).unwrap_or('\u{fffd}')),
-    });
-    after.take_while(|c| *c != stop && *c != '\n').take(LONGEST).collect()
+/// The plain reading of what follows a character: ASCII bytes in lower case, 0xFF for anything else.
+struct Reading {
+    bytes: [u8; LONGEST],
+    length: usize,
 }
 
-fn is_tag(rest: &str) -> bool {
-    let read = reading(rest, '<');
-    let read = read.strip_prefix('/').unwrap_or(&read);
-    is_piped(read)
-        || TAGS.iter().any(|tag| read.starts_with(tag))
-        || OPEN_TAGS.iter().any(|tag| read.starts_with(tag))
+impl Reading {
+    /// Reads up to the line's end or the next `stop` (so that all readings of a text together stay
+    /// linear in its length), and no further than the longest token.
+    fn after(rest: &str, stop: char) -> Self {
+        let mut reading = Self { bytes: [0; LONGEST], length: 0 };
+        for c in rest.chars().skip(1).take(2 * LONGEST) {
+            let glyph = glyph(c);
+            let plain = plain(c).unwrap_or('\u{ff}');
+            if plain == stop || glyph == Glyph::Line {
+                break;
+            }
+            if glyph != Glyph::Nothing {
+                let Some(place) = reading.bytes.get_mut(reading.length) else { break };
+                *place = u8::try_from(plain).unwrap_or(0xff);
+                reading.length += 1;
+            }
+        }
+        reading
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
+fn is_tag(reading: &Reading) -> bool {
+    let read = reading.bytes();
+    let read = read.strip_prefix(b"/").unwrap_or(read);
+    let starts = |tag: &&str| read.starts_with(tag.as_bytes());
+    is_piped(read) || TAGS.iter().any(|tag| starts(tag)) || OPEN_TAGS.iter().any(|tag| starts(tag))
 }
 
 /// `|name|>`, as in `<|im_start|>`.
-fn is_piped(read: &str) -> bool {
-    let Some((name, _)) = read.strip_prefix('|').and_then(|read| read.split_once("|>")) else {
-        return false;
-    };
-    let is_part = |c: char| c.is_alphanumeric() || "_-.:/ \u{fffd}".contains(c);
-    !name.is_empty() && name.chars().all(is_part)
+fn is_piped(read: &[u8]) -> bool {
+    let Some(name) = read.strip_prefix(b"|") else { return false };
+    let Some(end) = name.windows(2).position(|two| two == b"|>") else { return false };
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:/ \xff".contains(byte);
+    end > 0 && name.iter().take(end).all(is_part)
 }
 
 fn is_bracketed(rest: &str) -> bool {
+    if !matches!(rest.as_bytes().get(1), Some(b'/' | b'A'..=b'Z' | b'a'..=b'z' | 0x80..)) {
+        return false;
+    }
     let after: String = rest
         .chars()
         .skip(1)

@@ -15,7 +15,7 @@ mod tally;
 pub use definition::{Judge, JudgeError, JudgeLayer, Judges, LooksAt};
 pub use facts::{Finalist, facts};
 pub use panel::{JudgeModel, Panel, PanelInput, panel};
-pub use steering::steers;
+pub use steering::steering;
 pub use tally::{Doubt, PairResult, Standing, Tally, TallyOutcome, TallyRules, tally};
 
 pub(crate) use facts::view;

@@ -22,7 +22,7 @@ pub struct TallyRules {
     pub veto_judges: BTreeSet<JudgeId>,
     /// The least margin of a won pair, in thousandths.
     pub threshold: u32,
-    /// Finalists whose text speaks to its readers (see [`steers`](super::steers)): what judges say
+    /// Finalists whose text speaks to its readers (see [`steering`](super::steering())): what judges say
     /// for them can't be trusted, so they can't win by it.
     pub steering: BTreeSet<CandidateId>,
 }
