@@ -1,15 +1,25 @@
 //! A run's record as text for people.
 //!
 //! Lives here: tables, colours, and the sanitising of foreign text. Never here: a call back into the
-//! run, reading artifacts, printing (the caller prints).
+//! run, the reading of artifacts, printing (the caller prints).
 
+mod ballots;
+mod candidates;
+mod decision;
+mod diff;
+mod gates;
+mod header;
+mod lanes;
+mod page;
+mod runs;
 mod sanitize;
+pub(crate) mod words;
 
-use std::fmt::Write as _;
-
-use crate::journal::RunSummary;
 use crate::model::RunRecord;
+use page::{Page, Tone};
 
+pub use diff::diff;
+pub use runs::runs_table;
 pub use sanitize::{block, line};
 
 /// How text is to look.
@@ -21,28 +31,30 @@ pub struct Style {
     pub colour: bool,
 }
 
-/// The whole record, as `show` prints it.
-pub fn text(record: &RunRecord, _style: &Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "run {}", record.run);
-    let _ = writeln!(out, "{}", line(&record.decision.reason));
-    out
-}
-
-/// A diff, made safe to print on a terminal.
-pub fn diff(diff: &[u8], _style: &Style) -> String {
-    block(&String::from_utf8_lossy(diff))
-}
-
-/// The list of runs, one a line.
-pub fn runs_table(runs: &[RunSummary], _columns: usize) -> String {
-    let mut out = String::new();
-    for run in runs {
-        let what = match &run.record {
-            Ok(record) => line(&record.decision.reason),
-            Err(error) => line(error),
-        };
-        let _ = writeln!(out, "{}  {what}", run.run);
+/// The whole record, as `show` prints it. No control character of foreign text is in it.
+pub fn text(record: &RunRecord, style: &Style) -> String {
+    let mut page = Page::new(style);
+    header::write(&mut page, record);
+    lanes::write(&mut page, record);
+    candidates::write(&mut page, record);
+    gates::write(&mut page, record);
+    ballots::write(&mut page, record);
+    decision::write(&mut page, record);
+    if !record.warnings.is_empty() {
+        page.heading("Warnings");
+        for warning in &record.warnings {
+            page.entry("  ! ", &format!("{}: {}", warning.code, warning.message), Tone::Warn);
+        }
     }
-    out
+    page.heading("Cost");
+    let asked = !record.lanes.is_empty() || !record.ballots.is_empty();
+    match record.usage.calls {
+        0 if !asked => page.entry("  ", "none: no model was asked", Tone::Plain),
+        _ => page.entry("  ", &words::usage(&record.usage), Tone::Plain),
+    }
+    page.entry("  ", &format!("{} in all", words::time(record.millis)), Tone::Plain);
+    page.finish()
 }
+
+#[cfg(test)]
+mod tests;
