@@ -17,7 +17,8 @@ pub fn write(page: &mut Page, record: &RunRecord) {
     let kinds: BTreeSet<GateKind> =
         record.candidates.iter().flat_map(|row| &row.gates).map(|report| report.gate).collect();
     let mut head = vec!["", "id", "from", "family", "diff"];
-    head.extend(kinds.iter().map(|kind| words::gate(*kind)));
+    let names: Vec<String> = kinds.iter().map(GateKind::to_string).collect();
+    head.extend(names.iter().map(String::as_str));
     head.extend(["score", "won–lost"]);
     let rows: Vec<Row> = record.candidates.iter().map(|one| row(one, &kinds, record)).collect();
     page.table(&head, &rows, 2);
@@ -36,7 +37,9 @@ fn row(one: &CandidateRecord, kinds: &BTreeSet<GateKind>, record: &RunRecord) ->
     ];
     for kind in kinds {
         let report = one.gates.iter().find(|report| report.gate == *kind);
-        let (mark, tone) = report.map_or(("", Tone::Plain), |report| words::mark(&report.verdict));
+        let (mark, tone) = report.map_or(("", Tone::Plain), |report| {
+            (report.verdict.mark(), words::verdict(&report.verdict))
+        });
         cells.push(Cell::new(mark, tone));
     }
     cells.push(Cell::plain(one.score.map(|score| format!("{score:.2}")).unwrap_or_default()));
@@ -79,7 +82,7 @@ fn votes(id: &CandidateId, ballots: &[Ballot]) -> String {
 fn notes(one: &CandidateRecord) -> Vec<(String, Tone)> {
     let mut notes = Vec::new();
     if one.candidate.stop.is_partial() {
-        notes.push((words::stop(&one.candidate.stop).0, Tone::Warn));
+        notes.push((one.candidate.stop.to_string(), Tone::Warn));
     }
     if one.candidate.kind == Kind::Synthesized {
         notes.push(("synthesized from the finalists".to_owned(), Tone::Faint));

@@ -18,7 +18,7 @@ pub fn write(page: &mut Page, record: &RunRecord) {
             page.entry("  ", &format!("winner: {candidate} (tree {tree})"), Tone::Good);
         }
         Outcome::NoWinner { reason, closest } => {
-            page.entry("  ", &format!("no winner: {}", words::no_winner(*reason)), Tone::Bad);
+            page.entry("  ", &format!("no winner: {}", reason), Tone::Bad);
             if !closest.is_empty() {
                 page.entry("  closest: ", &ids(closest), Tone::Plain);
             }
@@ -30,8 +30,8 @@ pub fn write(page: &mut Page, record: &RunRecord) {
     }
     page.entry("  ", &decision.reason, Tone::Plain);
     if decision.winner().is_some() {
-        let (word, tone) = words::confidence(decision.confidence);
-        page.entry("  confidence: ", word, tone);
+        let tone = words::confidence(decision.confidence);
+        page.entry("  confidence: ", &decision.confidence.to_string(), tone);
     }
     if let Some(basis) = decision.basis {
         page.entry("  basis: ", words::basis(basis), Tone::Plain);

@@ -2,7 +2,7 @@
 
 use super::Style;
 use super::page::Tone;
-use super::sanitize::block;
+use crate::model::printable::block;
 
 /// A diff with colours where they are wanted, made safe to print.
 pub fn diff(diff: &[u8], style: &Style) -> String {

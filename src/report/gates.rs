@@ -1,9 +1,9 @@
 //! Gates that did not pass, with the end of their output.
 
 use super::page::{Page, Tone};
-use super::sanitize::block;
 use super::words;
-use crate::model::{BaseComparison, GateReport, RunRecord, Verdict};
+use crate::model::printable::block;
+use crate::model::{BaseComparison, GateReport, RunRecord, Verdict, duration};
 
 /// Lines of output that are shown of each.
 const LINES: usize = 12;
@@ -32,14 +32,14 @@ pub fn write(page: &mut Page, record: &RunRecord) {
 }
 
 fn one(page: &mut Page, whose: &str, report: &GateReport) {
-    let (mark, tone) = words::mark(&report.verdict);
+    let mark = report.verdict.mark();
     let why = match &report.verdict {
         Verdict::Fail { reason } => reason.clone(),
         Verdict::Infra { reason } => format!("could not run: {reason}"),
         Verdict::Pass | Verdict::Skipped { .. } => String::new(),
     };
-    let head = format!("{whose} {} {mark} {why}{}", words::gate(report.gate), ran(report));
-    page.entry("  ", &head, tone);
+    let head = format!("{whose} {} {mark} {why}{}", report.gate, ran(report));
+    page.entry("  ", &head, words::verdict(&report.verdict));
     if let Some(base) = &report.base {
         page.entry("    ", &against(base), Tone::Plain);
     }
@@ -53,7 +53,7 @@ fn ran(report: &GateReport) -> String {
         return String::new();
     }
     let status = report.exit_status.map(|status| format!("exit {status}, ")).unwrap_or_default();
-    format!(" — {} ({status}{})", report.command, words::time(report.millis))
+    format!(" — {} ({status}{})", report.command, duration(report.millis))
 }
 
 fn against(base: &BaseComparison) -> String {

@@ -6,7 +6,7 @@ use crate::model::{CommandSpec, RunRecord};
 
 /// Writes it.
 pub fn write(page: &mut Page, record: &RunRecord) {
-    page.heading(&format!("{} {}", words::kind(record.kind), record.run));
+    page.heading(&format!("{} {}", record.kind, record.run));
     if record.scripted {
         page.entry("  models   ", "SCRIPTED: a data file answered, no model was asked", Tone::Warn);
     }
@@ -25,7 +25,11 @@ pub fn write(page: &mut Page, record: &RunRecord) {
     if gates.check.is_none() {
         page.entry("  check    ", "none (--no-check)", Tone::Warn);
     }
-    page.entry("  ended    ", &words::exit(record.exit), Tone::Plain);
+    page.entry(
+        "  ended    ",
+        &format!("{} (exit {})", record.exit, record.exit.code()),
+        Tone::Plain,
+    );
 }
 
 fn base(record: &RunRecord) -> String {

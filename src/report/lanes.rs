@@ -2,7 +2,7 @@
 
 use super::page::{Cell, Page, Row, Tone};
 use super::words;
-use crate::model::{LaneRecord, RunRecord, Stop};
+use crate::model::{LaneRecord, RunRecord, Stop, duration};
 
 const HEAD: [&str; 7] = ["lane", "model", "stop", "cand.", "turns", "cost", "time"];
 
@@ -19,7 +19,6 @@ pub fn write(page: &mut Page, record: &RunRecord) {
 }
 
 fn row(lane: &LaneRecord) -> Row {
-    let (stop, tone) = words::stop(&lane.stop);
     let candidate = lane.candidate.as_ref().map_or("–", |id| id.as_str());
     let why = lane.why_none.clone().or_else(|| match &lane.stop {
         Stop::Failed { message, .. } => Some(message.clone()),
@@ -30,11 +29,11 @@ fn row(lane: &LaneRecord) -> Row {
         cells: vec![
             Cell::plain(lane.lane.as_str()),
             Cell::plain(&lane.model),
-            Cell::new(stop, tone),
+            Cell::new(lane.stop.to_string(), words::stop(&lane.stop)),
             Cell::plain(candidate),
             Cell::plain(lane.turns.to_string()),
             Cell::plain(cost),
-            Cell::plain(words::time(lane.millis)),
+            Cell::plain(duration(lane.millis)),
         ],
         notes: why.map(|why| (why, Tone::Faint)).into_iter().collect(),
     }

@@ -1,7 +1,7 @@
 //! A run's record as text for people.
 //!
-//! Lives here: tables, colours, and the sanitising of foreign text. Never here: a call back into the
-//! run, the reading of artifacts, printing (the caller prints).
+//! Lives here: tables and colours, over sanitised foreign text. Never here: a call back into the run,
+//! the reading of artifacts, printing (the caller prints).
 
 mod ballots;
 mod candidates;
@@ -12,15 +12,14 @@ mod header;
 mod lanes;
 mod page;
 mod runs;
-mod sanitize;
-pub(crate) mod words;
+mod words;
 
-use crate::model::RunRecord;
+use crate::model::{RunRecord, duration};
 use page::{Page, Tone};
 
+pub use crate::model::printable::{block, line};
 pub use diff::diff;
 pub use runs::runs_table;
-pub use sanitize::{block, line};
 
 /// How text is to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +51,7 @@ pub fn text(record: &RunRecord, style: &Style) -> String {
         0 if !asked => page.entry("  ", "none: no model was asked", Tone::Plain),
         _ => page.entry("  ", &words::usage(&record.usage), Tone::Plain),
     }
-    page.entry("  ", &format!("{} in all", words::time(record.millis)), Tone::Plain);
+    page.entry("  ", &format!("{} in all", duration(record.millis)), Tone::Plain);
     page.finish()
 }
 

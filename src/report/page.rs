@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style as Ansi};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::Style;
-use super::sanitize::line;
+use crate::model::printable::line;
 
 /// How a piece of text is to stand out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use super::Style;
 use super::page::{Cell, Page, Row, Tone};
-use super::words;
 use crate::journal::RunSummary;
 use crate::model::{Outcome, RunRecord};
 
@@ -30,7 +29,7 @@ fn row(summary: &RunSummary) -> Row {
 fn cells(id: Cell, record: &RunRecord) -> Vec<Cell> {
     let outcome = match &record.decision.outcome {
         Outcome::Winner { candidate, .. } => format!("winner {candidate}"),
-        Outcome::NoWinner { reason, .. } => words::no_winner(*reason).to_owned(),
+        Outcome::NoWinner { reason, .. } => reason.to_string(),
         Outcome::Gated { passed, others } => {
             format!("{} of {} passed", passed.len(), passed.len() + others.len())
         }
@@ -40,7 +39,7 @@ fn cells(id: Cell, record: &RunRecord) -> Vec<Cell> {
     vec![
         id,
         Cell::plain(record.started.strftime("%Y-%m-%d %H:%M").to_string()),
-        Cell::plain(words::kind(record.kind)),
+        Cell::plain(record.kind.to_string()),
         Cell::plain(outcome),
         Cell::plain(if record.usage.calls == 0 { "–".to_owned() } else { cost.to_string() }),
         Cell::plain(title),
