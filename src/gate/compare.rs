@@ -229,3 +229,6 @@ fn some_of(names: &[String]) -> String {
     let shown = names.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
     if names.len() > 3 { format!("{shown} and {} more", names.len() - 3) } else { shown }
 }
+
+#[cfg(test)]
+mod tests;

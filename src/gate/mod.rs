@@ -7,7 +7,11 @@ mod compare;
 mod detect;
 mod env;
 mod error;
+mod grounds;
 mod infra;
+mod keeper;
+#[cfg(test)]
+mod memory;
 mod outcome;
 mod protect;
 mod read;
@@ -16,5 +20,7 @@ mod tool;
 
 pub use detect::{Detected, detect};
 pub use error::GateError;
+pub use grounds::{Ground, Grounds, Layer};
+pub use keeper::{BaseGates, Gatekeeper};
 pub use protect::{Gated, gated};
 pub use tool::tool_of;

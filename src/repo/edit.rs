@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use git2::{Odb, Oid};
 
 use super::error::Result;
-use super::objects::{Entry, Item, Leaf, TREE, canonical, read_tree, write_tree};
+use super::objects::{Entry, Leaf, TREE, canonical, read_tree, write_tree};
 
 /// What is to be at each path: a leaf in place of whatever is there, or nothing.
 pub(crate) type Edits = BTreeMap<Vec<u8>, Option<Leaf>>;
@@ -134,15 +134,19 @@ pub(crate) fn to_edits(changes: &[Change]) -> Edits {
     changes.iter().map(|c| (c.path.clone(), c.new)).collect()
 }
 
-/// The items that lie at or below `path` in a sorted listing.
-pub(crate) fn items_under<'a>(items: &'a [Item], path: &[u8]) -> Vec<&'a Item> {
-    let start = items.partition_point(|item| item.path.as_slice() < path);
-    let under = |item: &&Item| {
-        item.path == path
-            || (item.path.starts_with(path) && item.path.get(path.len()) == Some(&b'/'))
-    };
-    let near = items[start..].iter().take_while(|item| item.path.starts_with(path));
-    near.filter(under).collect()
+/// What a tree has at a path: a leaf, or the mode of a directory with its id.
+pub(crate) fn lookup(odb: &Odb<'_>, tree: Oid, path: &[u8]) -> Result<Option<Leaf>> {
+    let mut at = Leaf { mode: TREE, id: tree };
+    for name in path.split(|b| *b == b'/') {
+        if at.mode != TREE {
+            return Ok(None);
+        }
+        match read_tree(odb, at.id)?.into_iter().find(|entry| entry.name == name) {
+            Some(entry) => at = Leaf { mode: canonical(entry.mode), id: entry.id },
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(at))
 }
 
 #[cfg(test)]

@@ -211,8 +211,3 @@ pub(crate) fn measure(path: &Path) -> (u64, u64) {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     entries.map(|e| measure(&e.path())).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
-
-/// The descriptor of an open directory, borrowed.
-pub(crate) fn borrow(fd: &OwnedFd) -> BorrowedFd<'_> {
-    fd.as_fd()
-}

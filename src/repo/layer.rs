@@ -10,7 +10,7 @@ use git2::{Odb, Repository};
 use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files::{self, Stamp};
 use super::objects::{self, GITLINK, Item};
-use super::scan::Scan;
+use super::scan::{Scan, Untracked};
 use super::{lease, parallel};
 
 /// Makes sure that `dir` holds the layer of these items: checks one that is there, else writes it.
@@ -63,7 +63,7 @@ pub(crate) fn leaf_bytes(odb: &Odb<'_>, item: &Item) -> Result<Vec<u8>> {
 fn is_intact(dir: &Path, layer: &Path, items: &[Item]) -> Result<bool> {
     let stamps = load_stamps(dir, items.len());
     let root = files::open_dir(layer).at("open", layer)?;
-    let scan = Scan { items, stamps: stamps.as_deref(), rules: None };
+    let scan = Scan { items, stamps: stamps.as_deref(), untracked: Untracked::All };
     let intact = scan.run(root.as_fd())?.is_empty();
     if intact && stamps.is_none() {
         save_stamps(dir, &read_stamps(layer, items)?)?;

@@ -162,6 +162,24 @@ fn list_into(odb: &Odb<'_>, tree: Oid, prefix: &mut Vec<u8>, items: &mut Vec<Ite
     Ok(())
 }
 
+/// Where a sorted listing has a path.
+pub(crate) fn find(items: &[Item], path: &[u8]) -> Option<usize> {
+    items.binary_search_by(|item| item.path.as_slice().cmp(path)).ok()
+}
+
+/// The part of a sorted listing that lies below a directory.
+pub(crate) fn below<'a>(items: &'a [Item], dir: &[u8]) -> &'a [Item] {
+    let prefix = [dir, b"/"].concat();
+    let start = items.partition_point(|item| item.path < prefix);
+    let count = items[start..].partition_point(|item| item.path.starts_with(&prefix));
+    &items[start..start + count]
+}
+
+/// Whether a sorted listing has anything below a directory.
+pub(crate) fn has_below(items: &[Item], dir: &[u8]) -> bool {
+    !below(items, dir).is_empty()
+}
+
 /// The directories above the items, parents first, without the root.
 pub(crate) fn directories(items: &[Item]) -> Vec<Vec<u8>> {
     let mut dirs = std::collections::BTreeSet::new();

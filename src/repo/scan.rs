@@ -15,7 +15,7 @@ use super::edit::Change;
 use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files::{PAST, Stamp};
 use super::ignore_rules::IgnoreRules;
-use super::objects::{EXECUTABLE, FILE, GITLINK, Item, LINK, Leaf};
+use super::objects::{self, EXECUTABLE, FILE, GITLINK, Item, LINK, Leaf};
 
 /// The deepest nesting: each level holds a descriptor.
 const MAX_DEPTH: usize = 200;
@@ -40,8 +40,19 @@ pub(crate) struct Scan<'a> {
     /// The items' stamps from when they were written, in the same order: what still has its stamp is
     /// not read.
     pub(crate) stamps: Option<&'a [Stamp]>,
-    /// Which untracked paths to leave out; without rules none is.
-    pub(crate) rules: Option<&'a IgnoreRules>,
+    /// What to do with other paths.
+    pub(crate) untracked: Untracked<'a>,
+}
+
+/// Which paths that are not in the tree count.
+#[derive(Clone, Copy)]
+pub(crate) enum Untracked<'a> {
+    /// All.
+    All,
+    /// None.
+    None,
+    /// Those that the rules don't ignore.
+    Unless(&'a IgnoreRules),
 }
 
 struct Walk<'a> {
@@ -70,18 +81,12 @@ impl Scan<'_> {
         Ok(walk.found)
     }
 
-    fn find(&self, path: &[u8]) -> Option<usize> {
-        self.items.binary_search_by(|item| item.path.as_slice().cmp(path)).ok()
-    }
-
-    fn has_tracked_below(&self, dir: &[u8]) -> bool {
-        let prefix = [dir, b"/"].concat();
-        let at = self.items.partition_point(|item| item.path < prefix);
-        self.items.get(at).is_some_and(|item| item.path.starts_with(&prefix))
-    }
-
     fn is_ignored(&self, path: &[u8], is_dir: bool) -> bool {
-        self.rules.is_some_and(|rules| rules.is_ignored(path, is_dir))
+        match self.untracked {
+            Untracked::All => false,
+            Untracked::None => true,
+            Untracked::Unless(rules) => rules.is_ignored(path, is_dir),
+        }
     }
 }
 
@@ -122,7 +127,7 @@ impl Walk<'_> {
             Err(Errno::NOENT) => return Ok(()),
             Err(e) => return Err(e).at("read", shown(path)),
         };
-        let tracked = self.scan.find(path);
+        let tracked = objects::find(self.scan.items, path);
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 if let Some(at) = tracked.filter(|at| self.scan.items[*at].leaf.mode == GITLINK) {
@@ -130,7 +135,7 @@ impl Walk<'_> {
                     return Ok(());
                 }
                 let ignored = ignored || self.scan.is_ignored(path, true);
-                if ignored && !self.scan.has_tracked_below(path) {
+                if ignored && !objects::has_below(self.scan.items, path) {
                     return Ok(());
                 }
                 match open_below(dir, name, OFlags::DIRECTORY) {
@@ -223,7 +228,7 @@ fn names(dir: BorrowedFd<'_>, path: &[u8]) -> Result<Vec<Vec<u8>>> {
     Ok(names)
 }
 
-fn open_below(dir: BorrowedFd<'_>, name: &[u8], more: OFlags) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_below(dir: BorrowedFd<'_>, name: &[u8], more: OFlags) -> Result<OwnedFd, Errno> {
     // Without blocking: the name may have become a pipe.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     rustix::fs::openat(dir, name, flags | more, Mode::empty())

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use git2::{ObjectType, Odb, Oid, Repository};
 
@@ -39,7 +39,7 @@ pub struct Store {
     base_tree: TreeId,
     tree: Oid,
     layer: PathBuf,
-    items: Vec<Item>,
+    items: Arc<[Item]>,
     rules: OnceLock<IgnoreRules>,
     pool: Pool,
     gates: AtomicU64,
@@ -126,7 +126,7 @@ impl Store {
             base,
             tree,
             layer,
-            items,
+            items: items.into(),
             rules: OnceLock::new(),
             pool: Pool(Mutex::new(vec![repo])),
             gates: AtomicU64::new(0),
@@ -209,6 +209,10 @@ impl Store {
 
     pub(crate) fn items(&self) -> &[Item] {
         &self.items
+    }
+
+    pub(crate) fn shared_items(&self) -> Arc<[Item]> {
+        Arc::clone(&self.items)
     }
 
     pub(crate) fn layer(&self) -> &Path {

@@ -16,7 +16,7 @@ use super::error::{GitContext, IoContext, RepoError, Result};
 use super::files::{self, PAST, Stamp};
 use super::lease::Lease;
 use super::objects::{Item, Leaf, read_blob};
-use super::scan::{Found, Scan};
+use super::scan::{Found, Scan, Untracked};
 use super::store::Store;
 use super::{gitdiff, layer};
 use crate::model::LaneId;
@@ -79,7 +79,8 @@ impl Store {
     pub fn diff(&self, workspace: &Workspace) -> Result<Vec<u8>> {
         let stamps =
             (workspace.stamps.len() == self.items().len()).then_some(&workspace.stamps[..]);
-        let scan = Scan { items: self.items(), stamps, rules: Some(self.rules()?) };
+        let scan =
+            Scan { items: self.items(), stamps, untracked: Untracked::Unless(self.rules()?) };
         let found = scan.run(workspace.root.as_fd())?;
         self.print_found(&found)
     }

@@ -11,7 +11,7 @@
 mod merge;
 mod rules;
 mod suppress;
-mod tree;
+pub(super) mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 
