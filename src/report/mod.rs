@@ -1,16 +1,25 @@
 //! A run's record as text for people.
 //!
-//! Lives here: tables, colours, and the sanitising of foreign text. Never here: a call back into the
-//! run, reading artifacts, printing (the caller prints).
+//! Lives here: tables and colours, over sanitised foreign text. Never here: a call back into the run,
+//! the reading of artifacts, printing (the caller prints).
 
-mod sanitize;
+mod ballots;
+mod candidates;
+mod decision;
+mod diff;
+mod gates;
+mod header;
+mod lanes;
+mod page;
+mod runs;
+mod words;
 
-use std::fmt::Write as _;
+use crate::model::{RunRecord, duration};
+use page::{Page, Tone};
 
-use crate::journal::RunSummary;
-use crate::model::RunRecord;
-
-pub use sanitize::{block, line};
+pub use crate::model::printable::{block, line};
+pub use diff::diff;
+pub use runs::runs_table;
 
 /// How text is to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,28 +30,30 @@ pub struct Style {
     pub colour: bool,
 }
 
-/// The whole record, as `show` prints it.
-pub fn text(record: &RunRecord, _style: &Style) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "run {}", record.run);
-    let _ = writeln!(out, "{}", line(&record.decision.reason));
-    out
-}
-
-/// A diff, made safe to print on a terminal.
-pub fn diff(diff: &[u8], _style: &Style) -> String {
-    block(&String::from_utf8_lossy(diff))
-}
-
-/// The list of runs, one a line.
-pub fn runs_table(runs: &[RunSummary], _columns: usize) -> String {
-    let mut out = String::new();
-    for run in runs {
-        let what = match &run.record {
-            Ok(record) => line(&record.decision.reason),
-            Err(error) => line(error),
-        };
-        let _ = writeln!(out, "{}  {what}", run.run);
+/// The whole record, as `show` prints it. No control character of foreign text is in it.
+pub fn text(record: &RunRecord, style: &Style) -> String {
+    let mut page = Page::new(style);
+    header::write(&mut page, record);
+    lanes::write(&mut page, record);
+    candidates::write(&mut page, record);
+    gates::write(&mut page, record);
+    ballots::write(&mut page, record);
+    decision::write(&mut page, record);
+    if !record.warnings.is_empty() {
+        page.heading("Warnings");
+        for warning in &record.warnings {
+            page.entry("  ! ", &format!("{}: {}", warning.code, warning.message), Tone::Warn);
+        }
     }
-    out
+    page.heading("Cost");
+    let asked = !record.lanes.is_empty() || !record.ballots.is_empty();
+    match record.usage.calls {
+        0 if !asked => page.entry("  ", "none: no model was asked", Tone::Plain),
+        _ => page.entry("  ", &words::usage(&record.usage), Tone::Plain),
+    }
+    page.entry("  ", &format!("{} in all", duration(record.millis)), Tone::Plain);
+    page.finish()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Foreign text for a terminal: no control character of it ever gets there.
+//! Foreign text made safe to print: no control character of it ever reaches a terminal.
 
 /// Many lines: line breaks and tabs stay, escape sequences go as a whole, every other control or
 /// direction-changing character becomes visible.
