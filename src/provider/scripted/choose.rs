@@ -8,7 +8,6 @@ use grep_regex::RegexMatcher;
 
 use super::script::{Answer, JudgeScript, Script};
 use crate::model::LaneId;
-use crate::model::chat::{Block, ModelRequest, Purpose, Role};
 use crate::model::chat::{Block, Message, ModelRequest, Purpose, Role};
 
 /// Where the second side begins unless a script says otherwise: the heading of the built-in judges'
@@ -45,20 +44,6 @@ pub(super) fn answer<'a>(script: &'a Script, request: &ModelRequest) -> Result<C
     }
 }
 
-/// The text that captures and judges look at: what a judge was asked, from its first question on (a
-/// retry does not repeat the pair); for others the last message.
-pub(super) fn question(request: &ModelRequest) -> String {
-    let from = match request.purpose {
-        Purpose::Judge { .. } => 0,
-        _ => request.messages.len().saturating_sub(1),
-    };
-    let asked = request.messages.iter().skip(from).filter(|said| said.role != Role::Assistant);
-    let blocks = asked.flat_map(|message| &message.blocks);
-    let texts = blocks.filter_map(|block| match block {
-        Block::Text { text } | Block::ToolResult { content: text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 /// The texts of the engine's messages, the newest first: what captures and judges look at.
 pub(super) fn questions(request: &ModelRequest) -> Vec<String> {
     let asked = request.messages.iter().rev().filter(|message| message.role != Role::Assistant);
@@ -68,6 +53,7 @@ pub(super) fn questions(request: &ModelRequest) -> Vec<String> {
             _ => None,
         });
         texts.collect::<Vec<_>>().join("\n")
+    };
     asked.map(text).collect()
 }
 
