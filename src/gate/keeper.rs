@@ -20,7 +20,7 @@ use super::{compare, env, report};
 use crate::jobs::mint_token;
 use crate::model::{
     CandidateId, CommandSpec, EventSink, Flag, GateKind, GatePlan, GateReport, RunEvent, TreeId,
-    Verdict,
+    Verdict, Warning,
 };
 use crate::sandbox::toolchain::Toolchains;
 use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Network, SandboxError, Tier};
@@ -113,8 +113,11 @@ impl Gatekeeper {
             events.send(RunEvent::Gated { candidate: None, report: report.clone() });
             gates.reports.push(report);
         }
-        let layer = blocking(move || tree.into_layer().map_err(GateError::from)).await?;
-        gates.layer = Some(layer);
+        let kept = blocking(move || tree.into_layer().map_err(GateError::from)).await?;
+        if let Some(first) = kept.rewritten.first() {
+            events.send(RunEvent::Warned { warning: rewritten(first, kept.rewritten.len()) });
+        }
+        gates.layer = Some(kept.layer);
         Ok(gates)
     }
 
@@ -362,6 +365,17 @@ impl Gatekeeper {
             },
             stdin: Vec::new(),
         }
+    }
+}
+
+/// The base's output can't be reused: it was made from other sources than the base's.
+fn rewritten(first: &str, count: usize) -> Warning {
+    Warning {
+        code: "base-rewritten".to_owned(),
+        message: format!(
+            "the gates changed {count} tracked files of the base ({first}, …), so that candidates can't \
+             build on its output and take longer; commit what the commands write"
+        ),
     }
 }
 

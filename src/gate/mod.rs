@@ -20,7 +20,7 @@ mod tool;
 
 pub use detect::{Detected, detect};
 pub use error::GateError;
-pub use grounds::{Ground, Grounds, Layer};
+pub use grounds::{Ground, Grounds, Kept, Layer};
 pub use keeper::{BaseGates, Gatekeeper};
 pub use protect::{Gated, gated};
 pub use tool::tool_of;

@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::*;
+use crate::gate::grounds::Kept;
 use crate::gate::memory::Memory;
 use crate::gate::tool_of;
 use crate::model::Origin;
@@ -49,8 +50,9 @@ impl Ground for Place {
         Ok(self.tree.clone())
     }
 
-    fn into_layer(self: Box<Self>) -> Result<Layer, RepoError> {
-        Ok(Arc::new(()) as Arc<dyn Any + Send + Sync>)
+    fn into_layer(self: Box<Self>) -> Result<Kept, RepoError> {
+        let layer = Arc::new(()) as Arc<dyn Any + Send + Sync>;
+        Ok(Kept { layer, rewritten: Vec::new() })
     }
 }
 
