@@ -12,7 +12,8 @@ pub(super) fn apply(spec: &WireSpec) -> Result<(), String> {
     cap(Resource::Data, spec.memory_bytes)?;
     cap(Resource::Fsize, spec.file_bytes)?;
     cap(Resource::Nproc, spec.processes)?;
-    cap(Resource::Core, 0)
+    // No core file, and 1, unlike 0, also keeps the host's core handler from being started.
+    cap(Resource::Core, 1)
 }
 
 fn cap(resource: Resource, limit: u64) -> Result<(), String> {

@@ -89,7 +89,14 @@ impl<'a> Search<'a> {
 
     /// Shows a path read-only where it is, unless it is not there or is visible already.
     fn show(&mut self, path: &Path) {
-        if path.exists() && !self.sees(path) {
+        if !self.sees(path) {
+            self.show_again(path);
+        }
+    }
+
+    /// As [`Search::show`], for what a private directory has just covered.
+    fn show_again(&mut self, path: &Path) {
+        if path.exists() {
             self.visible.push(path.to_owned());
             let mount = Mount::ReadOnly { from: path.to_owned(), at: path.to_owned() };
             self.toolchains.mounts.push(mount);
@@ -177,6 +184,22 @@ mod tests {
         std::fs::write(cargo.join("config.toml"), "[build]\njobs = 2\n").unwrap();
         let toolchains = discover(cargo.join("bin").as_os_str(), home.path());
         assert!(shown(&toolchains).contains(&cargo.join("config.toml")));
+    }
+
+    #[test]
+    fn the_layout_of_container_images_is_known() {
+        let (image, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let cargo = image.path().join("cargo");
+        tool(&cargo.join("bin/cargo"));
+        tool(&cargo.join("bin/rustup"));
+        std::fs::create_dir_all(image.path().join("rustup/toolchains")).unwrap();
+        let toolchains = discover(cargo.join("bin").as_os_str(), home.path());
+        let env = |wanted: &str| {
+            toolchains.env.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone())
+        };
+        assert_eq!(env("CARGO_HOME"), Some(cargo.clone().into()));
+        assert_eq!(env("RUSTUP_HOME"), Some(image.path().join("rustup").into()));
+        assert_eq!(shown(&toolchains), [cargo.join("bin"), image.path().join("rustup/toolchains")]);
     }
 
     #[test]

@@ -264,7 +264,7 @@ impl Server {
     fn write_input(&mut self, id: u64) {
         let Some(entry) = self.table.jobs.get_mut(&id) else { return };
         let Some((pipe, bytes)) = &mut entry.input else { return };
-        match rustix::io::write(&pipe, bytes.as_slices().0) {
+        match rustix::io::write(pipe, bytes.as_slices().0) {
             Ok(length) => drop(bytes.drain(..length)),
             Err(Errno::AGAIN | Errno::INTR) => return,
             // The job closed its standard input: that is its own affair.

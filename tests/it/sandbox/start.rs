@@ -185,6 +185,6 @@ fn a_start_costs_little() {
             output(&launcher, sh("true")).await;
         }
         let each = begin.elapsed() / 20;
-        assert!(each < std::time::Duration::from_millis(150), "{each:?} for one job");
+        assert!(each < std::time::Duration::from_millis(500), "{each:?} for one job");
     });
 }
