@@ -175,10 +175,7 @@ pub(crate) fn text_rule(repo: &Repository, path: &[u8]) -> Result<Text> {
         };
         return Err(RepoError::Filtered { path: lossy(path), filter });
     }
-    let auto = match repo.config().and_then(|mut c| c.snapshot()) {
-        Ok(config) => config.get_str("core.autocrlf").is_ok_and(|v| v != "false"),
-        Err(_) => false,
-    };
+    let auto = autocrlf(repo).is_some();
     let eol = matches!(attribute("eol")?, AttrValue::Bytes(_));
     let old = attribute("crlf")?;
     let text = match attribute("text")? {
@@ -194,4 +191,31 @@ pub(crate) fn text_rule(repo: &Repository, path: &[u8]) -> Result<Text> {
         _ if auto => Text::Auto,
         _ => Text::Binary,
     })
+}
+
+/// `core.autocrlf` where it converts: `true` or `input`.
+fn autocrlf(repo: &Repository) -> Option<String> {
+    let config = repo.config().and_then(|mut config| config.snapshot()).ok()?;
+    let value = config.get_str("core.autocrlf").ok()?.to_lowercase();
+    (!matches!(value.as_str(), "false" | "no" | "off" | "0")).then_some(value)
+}
+
+/// Whether git would check out a new text file at this path with CRLF.
+///
+/// # Errors
+/// [`RepoError::Filtered`] when something else than line ends is converted.
+pub(crate) fn wants_crlf(repo: &Repository, path: &[u8]) -> Result<bool> {
+    if text_rule(repo, path)? == Text::Binary {
+        return Ok(false);
+    }
+    let flags = AttrCheckFlags::FILE_THEN_INDEX;
+    let eol = repo.get_attr_bytes(path_of(path), "eol", flags).doing("read attributes")?;
+    match AttrValue::always_bytes(eol) {
+        AttrValue::Bytes(b"crlf") => return Ok(true),
+        AttrValue::Bytes(b"lf") => return Ok(false),
+        _ => {}
+    }
+    let by_auto = autocrlf(repo).is_some_and(|value| value != "input");
+    let by_eol = repo.config().is_ok_and(|c| c.get_string("core.eol").is_ok_and(|v| v == "crlf"));
+    Ok(by_auto || by_eol)
 }

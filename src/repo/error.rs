@@ -109,6 +109,24 @@ pub enum RepoError {
         /// Why it is in the way.
         why: String,
     },
+    /// A path can't be written the way that git would.
+    #[error("{path:?} {why}; apply to a branch instead (--branch)")]
+    CantWrite {
+        /// The path, lossily decoded.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// A step of applying failed, and so did taking back the steps before it.
+    #[error("{cause}; taking it back failed too ({reason}): the files as they were lie in {}", kept.display())]
+    HalfApplied {
+        /// What failed first.
+        cause: String,
+        /// What failed then.
+        reason: String,
+        /// Where the originals are.
+        kept: PathBuf,
+    },
     /// The base moved and the change does not fit any more.
     #[error(
         "the repository moved from {base} to {now} and the change does not apply there: conflicts in {paths}; run again on the new base, or apply to a branch"

@@ -4,6 +4,7 @@
 //! and what the run adds; workspaces and gate trees are made of the base layer and read back by
 //! contents. Paths are bytes everywhere. Never here: models, and processes.
 
+mod apply;
 mod bare;
 mod cache;
 mod dirty;
@@ -28,6 +29,7 @@ mod upper;
 mod user;
 mod workspace;
 
+pub use apply::{Applied, ApplyTo, apply_tree};
 pub use dirty::Dirty;
 pub use error::RepoError;
 pub use gate_tree::{GateLayer, GateTree};

@@ -306,7 +306,7 @@ fn commit_on(odb: &Odb<'_>, tree: Oid, parent: Oid) -> Result<Oid> {
 }
 
 /// Copies a tree and what it needs; a subtree that is there already is not walked.
-fn copy_tree(from: &Odb<'_>, to: &Odb<'_>, tree: Oid) -> Result<()> {
+pub(crate) fn copy_tree(from: &Odb<'_>, to: &Odb<'_>, tree: Oid) -> Result<()> {
     if to.exists(tree) {
         return Ok(());
     }

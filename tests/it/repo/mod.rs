@@ -1,5 +1,6 @@
 //! The user's repository stays untouched; workspaces and diffs agree with git.
 
+mod apply;
 mod gate_tree;
 
 use std::collections::BTreeMap;
@@ -105,8 +106,11 @@ fn git(dir: &Path, args: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
+/// Of each path: mode, modification time, bytes.
+type Snapshot = BTreeMap<PathBuf, (u32, i64, Vec<u8>)>;
+
 /// Every file's bytes, mode and modification time below a directory, links by their targets.
-fn snapshot(root: &Path) -> BTreeMap<PathBuf, (u32, i64, Vec<u8>)> {
+fn snapshot(root: &Path) -> Snapshot {
     use std::os::unix::fs::MetadataExt;
     let mut all = BTreeMap::new();
     let mut todo = vec![root.to_owned()];
