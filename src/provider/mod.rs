@@ -6,6 +6,7 @@
 //! Never here: tools, git, prompts.
 
 mod anthropic;
+mod client;
 mod endpoint;
 mod error;
 mod http;

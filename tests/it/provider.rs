@@ -314,6 +314,18 @@ async fn nobody_there_is_unreachable() {
     assert!(error.message.contains("efused") && error.message.contains("base_url"), "{error}");
 }
 
+#[tokio::test]
+async fn a_plain_server_behind_an_https_url_is_unreachable() {
+    let server = Server::scripted([]);
+    let url = server.url().replace("http:", "https:");
+    // On a machine without trusted certificates there is no TLS client, and that is told, too.
+    let error = match connect(&Endpoint::new("test", Wire::OpenaiChat, url)) {
+        Ok(provider) => ask(&*provider).await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert_eq!(error.class, ErrorClass::Unreachable, "{error}");
+}
+
 fn hasty(server: &Server, deadlines: Deadlines) -> Arc<dyn Provider> {
     let mut endpoint = endpoint(server, Wire::OpenaiChat);
     endpoint.deadlines = deadlines;

@@ -2,6 +2,7 @@
 //!
 //! Lives here: the provider. Never here: HTTP, which is `http`'s.
 
+mod events;
 mod request;
 mod stream;
 

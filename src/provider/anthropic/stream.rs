@@ -7,104 +7,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::WIRE;
+use super::events::{Counted, Event, Piece, Whole};
 use crate::model::chat::{Block, Delta, ModelReply, ReplyStop};
 use crate::model::{Cost, Usage};
 use crate::provider::http::{Answer, Broken, Sink};
 use crate::provider::refusal;
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
-    MessageStart {
-        message: Start,
-    },
-    ContentBlockStart {
-        index: u64,
-        content_block: Map<String, Value>,
-    },
-    ContentBlockDelta {
-        index: u64,
-        delta: Piece,
-    },
-    ContentBlockStop {
-        index: u64,
-    },
-    MessageDelta {
-        delta: Ending,
-        #[serde(default)]
-        usage: Option<Counted>,
-    },
-    MessageStop,
-    Error,
-    /// `ping`, and what later versions add.
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Start {
-    #[serde(default)]
-    model: String,
-    #[serde(default)]
-    usage: Option<Counted>,
-}
-
-/// An answer that did not stream.
-#[derive(Deserialize)]
-struct Whole {
-    #[serde(default)]
-    model: String,
-    content: Vec<Map<String, Value>>,
-    #[serde(default)]
-    stop_reason: Option<String>,
-    #[serde(default)]
-    usage: Option<Counted>,
-}
-
-#[derive(Deserialize)]
-struct Ending {
-    #[serde(default)]
-    stop_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Piece {
-    TextDelta {
-        text: String,
-    },
-    InputJsonDelta {
-        partial_json: String,
-    },
-    ThinkingDelta {
-        thinking: String,
-    },
-    SignatureDelta {
-        signature: String,
-    },
-    CitationsDelta {
-        citation: Value,
-    },
-    #[serde(other)]
-    Other,
-}
-
-/// Counts are running totals; a later one replaces an earlier one.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-struct Counted {
-    #[serde(default)]
-    input_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens: Option<u64>,
-    #[serde(default)]
-    cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_read_input_tokens: Option<u64>,
-}
 
 /// A content block as it comes in: its first form, and the arguments' JSON text.
 #[derive(Debug)]

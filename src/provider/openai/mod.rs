@@ -3,6 +3,7 @@
 //! Lives here: the provider and what it learns of its server (which field limits the answer, whether
 //! usage can be asked for). Never here: HTTP, which is `http`'s.
 
+mod chunk;
 mod reasoning;
 mod request;
 mod stream;

@@ -3,66 +3,14 @@
 //! An answer is whole only with a `finish_reason` and the closing `[DONE]`. Usage may come in the last
 //! chunk, in one of its own, or not at all. Only the first choice is read. Never here: IO.
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::WIRE;
+use super::chunk::{Chunk, Counted};
 use super::reasoning::Reasoning;
 use crate::model::chat::{Block, Delta, ModelReply, ReplyStop};
-use crate::model::{Cost, Usage};
 use crate::provider::http::{Answer, Broken, Sink};
 use crate::provider::refusal;
-
-#[derive(Deserialize)]
-struct Chunk {
-    #[serde(default)]
-    id: Option<String>,
-    #[serde(default)]
-    model: Option<String>,
-    #[serde(default)]
-    choices: Option<Vec<Choice>>,
-    /// Read leniently: a count in an odd form must not cost the answer.
-    #[serde(default)]
-    usage: Value,
-    #[serde(default)]
-    error: Value,
-    #[serde(default)]
-    object: Value,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    #[serde(default)]
-    index: u32,
-    /// A piece; in a whole answer it is called `message`.
-    #[serde(default, alias = "message")]
-    delta: Option<Map<String, Value>>,
-    #[serde(default)]
-    finish_reason: Option<String>,
-}
-
-/// Input tokens include those read from and written to a cache.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-struct Counted {
-    #[serde(default)]
-    prompt_tokens: Option<u64>,
-    #[serde(default)]
-    completion_tokens: Option<u64>,
-    #[serde(default)]
-    prompt_tokens_details: Option<PromptDetails>,
-    /// DeepSeek's name for cached tokens.
-    #[serde(default)]
-    prompt_cache_hit_tokens: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-struct PromptDetails {
-    #[serde(default)]
-    cached_tokens: Option<u64>,
-    /// OpenRouter's name for tokens written to a cache.
-    #[serde(default)]
-    cache_write_tokens: Option<u64>,
-}
 
 #[derive(Debug, Default)]
 struct Call {
@@ -143,7 +91,12 @@ impl Answer for Stream {
         let texts = [self.text, self.refusal].into_iter().filter(|text| !text.is_empty());
         blocks.extend(texts.map(|text| Block::Text { text }));
         blocks.extend(calls);
-        Ok(ModelReply { blocks, stop, usage: usage(self.usage), model: self.model })
+        Ok(ModelReply {
+            blocks,
+            stop,
+            usage: self.usage.unwrap_or_default().usage(),
+            model: self.model,
+        })
     }
 }
 
@@ -264,22 +217,5 @@ fn stop(finish: String, calls: bool, refused: bool) -> ReplyStop {
         "stop" | "tool_calls" | "function_call" | "eos" if refused => ReplyStop::Refusal,
         "stop" | "tool_calls" | "function_call" | "eos" => ReplyStop::EndTurn,
         _ => ReplyStop::Other(finish),
-    }
-}
-
-/// What the server counted. Without a count the tokens stay 0 and the cost unknown.
-fn usage(counted: Option<Counted>) -> Usage {
-    let counted = counted.unwrap_or_default();
-    let details = counted.prompt_tokens_details.unwrap_or_default();
-    let prompt = counted.prompt_tokens.unwrap_or(0);
-    let read = details.cached_tokens.or(counted.prompt_cache_hit_tokens).unwrap_or(0).min(prompt);
-    let written = details.cache_write_tokens.unwrap_or(0).min(prompt - read);
-    Usage {
-        calls: 1,
-        input_tokens: prompt - read - written,
-        output_tokens: counted.completion_tokens.unwrap_or(0),
-        cache_read_tokens: read,
-        cache_write_tokens: written,
-        cost: Cost::UNKNOWN,
     }
 }
