@@ -8,10 +8,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The largest `info/attributes` that is read, in bytes.
-const MAX_ATTRIBUTES: usize = 1 << 20;
+use rustix::fs::{Mode, OFlags};
+
+/// The most of a repository's own file that is read, in bytes.
+const MAX_READ: u64 = 1 << 20;
 /// The empty tree, which git knows without having it, by the repository's hash.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
@@ -112,6 +115,7 @@ impl GitPlace {
             }
             settings.push((format!("filter.{filter}.required"), "false"));
         }
+        settings.extend(known.hooks.iter().map(|name| (format!("hook.{name}.enabled"), "false")));
         settings.extend(
             known.submodules.iter().map(|name| (format!("submodule.{name}.ignore"), "dirty")),
         );
@@ -122,33 +126,33 @@ impl GitPlace {
     /// What the repository's own files name. What can't be read names nothing: the other means hold.
     fn known(&self) -> Known {
         let mut known = Known::default();
-        let mut config = git2::Config::new().ok();
-        for (path, level) in [
-            (self.common.join("config"), git2::ConfigLevel::Local),
-            (self.git_dir.join("config.worktree"), git2::ConfigLevel::Worktree),
-            (self.top.join(".gitmodules"), git2::ConfigLevel::App),
+        for path in [
+            self.common.join("config"),
+            self.git_dir.join("config.worktree"),
+            self.top.join(".gitmodules"),
         ] {
-            if let Some(config) = &mut config
-                && path.is_file()
-            {
-                let _ = config.add_file(&path, level, false);
-            }
+            known.take_sections(&read_some(&path));
         }
-        if let Some(Ok(mut entries)) = config.as_ref().map(|config| config.entries(None)) {
-            while let Some(Ok(entry)) = entries.next() {
-                if let (Ok(name), value) = (entry.name(), entry.value().unwrap_or("")) {
-                    known.take(name, value);
-                }
-            }
-        }
-        if let Ok(bytes) = std::fs::read(self.common.join("info/attributes")) {
-            let text =
-                String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_ATTRIBUTES)]).into_owned();
-            let names = text.split_whitespace().filter_map(|word| word.strip_prefix("filter="));
-            known.filters.extend(names.map(str::to_owned));
-        }
+        let attributes = read_some(&self.common.join("info/attributes"));
+        let names = attributes.split_whitespace().filter_map(|word| word.strip_prefix("filter="));
+        known.filters.extend(names.map(str::to_owned));
         known
     }
+}
+
+/// The beginning of a regular file, or nothing.
+fn read_some(path: &Path) -> String {
+    // A parser that follows includes could be led to a FIFO and wait there for ever.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let Ok(fd) = rustix::fs::open(path, flags, Mode::empty()) else { return String::new() };
+    let file = std::fs::File::from(fd);
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return String::new();
+    }
+    let mut bytes = Vec::new();
+    // What was read before an error still counts.
+    let _ = file.take(MAX_READ).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Names in a repository's own files.
@@ -156,18 +160,43 @@ impl GitPlace {
 struct Known {
     filters: BTreeSet<String>,
     submodules: BTreeSet<String>,
+    /// Hooks that newer versions of git take from the configuration.
+    hooks: BTreeSet<String>,
     sha256: bool,
 }
 
 impl Known {
-    fn take(&mut self, name: &str, value: &str) {
-        let middle = |section: &str| {
-            let rest = name.strip_prefix(section)?;
-            rest.rsplit_once('.').map(|(middle, _)| middle.to_owned())
-        };
-        self.filters.extend(middle("filter."));
-        self.submodules.extend(middle("submodule."));
-        self.sha256 |= name.eq_ignore_ascii_case("extensions.objectformat") && value == "sha256";
+    /// Takes the names of all sections, wherever a bracket stands: one too many does no harm.
+    fn take_sections(&mut self, text: &str) {
+        let squeezed: String = text.to_lowercase().split_whitespace().collect();
+        self.sha256 |= squeezed.contains("objectformat=sha256");
+        for header in text.split('[').skip(1) {
+            let Some((section, name)) = section_name(header) else { continue };
+            match section.as_str() {
+                "filter" => self.filters.insert(name),
+                "submodule" => self.submodules.insert(name),
+                "hook" => self.hooks.insert(name),
+                _ => false,
+            };
+        }
+    }
+}
+
+/// `filter "name"]` or the old `filter.name]`.
+fn section_name(header: &str) -> Option<(String, String)> {
+    let end = header.find(|c: char| !c.is_ascii_alphanumeric() && c != '-')?;
+    let section = header[..end].to_ascii_lowercase();
+    if let Some(old) = header[end..].strip_prefix('.') {
+        return Some((section, old.split_once(']')?.0.to_lowercase()));
+    }
+    let mut chars = header[end..].trim_start_matches([' ', '\t']).strip_prefix('"')?.chars();
+    let mut name = String::new();
+    loop {
+        match chars.next()? {
+            '"' => return Some((section, name)),
+            '\\' => name.push(chars.next()?),
+            c => name.push(c),
+        }
     }
 }
 
@@ -203,18 +232,21 @@ fn push_settings(env: &mut Vec<(OsString, OsString)>, settings: &[(String, &str)
     }
 }
 
-/// Where a linked worktree's git directory says that the rest is.
+/// Where a linked worktree's git directory says that the rest is. It is mounted, so that a forged one
+/// must not name any directory.
 fn common_dir(git_dir: &Path) -> PathBuf {
-    let named = std::fs::read_to_string(git_dir.join("commondir")).ok();
-    let common = named.map(|text| git_dir.join(text.trim()));
-    common.and_then(|path| std::fs::canonicalize(path).ok()).unwrap_or_else(|| git_dir.to_owned())
+    let named = read_some(&git_dir.join("commondir"));
+    let common = std::fs::canonicalize(git_dir.join(named.trim())).ok();
+    let real = |path: &PathBuf| path.join("objects").is_dir() && path.join("refs").is_dir();
+    common.filter(real).unwrap_or_else(|| git_dir.to_owned())
 }
 
 /// The object directories that `objects` borrows from; one level, which is all that the engine makes.
 fn alternates(objects: &Path) -> Vec<PathBuf> {
-    let text = std::fs::read_to_string(objects.join("info/alternates")).unwrap_or_default();
+    let text = read_some(&objects.join("info/alternates"));
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.filter_map(|line| std::fs::canonicalize(objects.join(line)).ok()).collect()
+    let paths = lines.filter_map(|line| std::fs::canonicalize(objects.join(line)).ok());
+    paths.filter(|path| path.ends_with("objects") && path.is_dir()).collect()
 }
 
 #[cfg(test)]
@@ -228,7 +260,7 @@ mod tests {
         std::fs::create_dir_all(git.join("info")).unwrap();
         std::fs::write(
             git.join("config"),
-            "[filter \"a=b.c\"]\nclean = x\n[filter \"two\"]\nprocess = y\n",
+            "[filter \"a=b.c\"]\nclean = x\n[Filter \"two\"] process = y\nrequired\n[filter.old]\n[core][filter \"q\\\"q\"]\n[hook \"h\"]\n",
         )
         .unwrap();
         std::fs::write(git.join("info/attributes"), "* -filter\n*.x filter=three text\n").unwrap();
@@ -242,6 +274,9 @@ mod tests {
             "filter.a=b.c.clean",
             "filter.two.process",
             "filter.three.smudge",
+            "filter.old.clean",
+            "filter.q\"q.clean",
+            "hook.h.enabled",
             "submodule.sub.ignore",
             "core.fsmonitor",
         ] {

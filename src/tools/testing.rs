@@ -14,6 +14,7 @@ use crate::sandbox::Launch;
 pub(super) struct Fixture {
     pub outer: TempDir,
     pub context: ToolContext,
+    runtime: tokio::runtime::Runtime,
 }
 
 impl Fixture {
@@ -33,7 +34,8 @@ impl Fixture {
             launch,
             cancel: CancellationToken::new(),
         };
-        Self { outer, context }
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        Self { outer, context, runtime }
     }
 
     pub fn top(&self) -> &Path {
@@ -60,8 +62,7 @@ impl Fixture {
     }
 
     pub fn call_text(&self, name: &str, arguments: &str) -> ToolOutput {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(Registry::standard().call(&self.context, name, arguments))
+        self.runtime.block_on(Registry::standard().call(&self.context, name, arguments))
     }
 
     /// A call that must be done.

@@ -26,7 +26,8 @@ fn git_dir_of(top: &Path) -> Option<PathBuf> {
     if dot_git.is_dir() {
         return Some(dot_git);
     }
-    let text = std::fs::read_to_string(&dot_git).ok()?;
+    // Not a FIFO, on which reading would wait.
+    let text = dot_git.is_file().then(|| std::fs::read_to_string(&dot_git).ok()).flatten()?;
     let target = top.join(text.strip_prefix("gitdir:")?.trim());
     std::fs::canonicalize(target).ok().filter(|target| target.is_dir())
 }

@@ -1,5 +1,6 @@
 //! The file tools as a worker sees them: each test goes through the registry.
 
+mod bash;
 mod edit;
 mod escape;
 mod patch;

@@ -93,3 +93,21 @@ fn the_specs_are_the_same_value_every_time() {
     let text = |registry: &Registry| serde_json::to_string(&registry.specs()).unwrap();
     assert_eq!(text(&Registry::standard()), text(&Registry::standard()));
 }
+
+const BEGIN: &str = "<!-- tools:begin -->\n";
+const END: &str = "<!-- tools:end -->";
+
+// contract R32
+#[test]
+fn the_docs_list_of_tools_is_the_registry_s() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/tools.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let wanted = format!("{before}{BEGIN}{}{END}{after}", Registry::standard().markdown());
+    if std::env::var_os("BAKEOFF_BLESS").is_some() {
+        std::fs::write(path, &wanted).unwrap();
+        return;
+    }
+    assert!(text == wanted, "docs/tools.md is out of date; run the test with BAKEOFF_BLESS=1");
+}
