@@ -11,7 +11,7 @@ use super::layers::Layers;
 use super::{Fuse, Judge, PipelineError, Proposal, Survivor, Weigh, Weighed};
 use crate::fence::Fencer;
 use crate::judge::{
-    self, Finalist, JudgeModel, PanelInput, TallyOutcome, TallyRules, panel, steers, tally,
+    self, Finalist, JudgeModel, PanelInput, TallyOutcome, TallyRules, panel, steering, tally,
 };
 use crate::model::{
     Ballot, Basis, CandidateId, Decision, EventSink, Family, GateKind, ModelRef, NoWinner, Outcome,
@@ -135,8 +135,8 @@ impl Judge for JudgeDesk {
 
     fn tally(&self, survivors: &[Survivor], ballots: &[Ballot]) -> Decision {
         let mut rules = TallyRules::of(&self.judges);
-        let steering = survivors.iter().filter(|survivor| steers(&finalist(survivor)));
-        rules.steering = steering.map(|survivor| survivor.id.clone()).collect();
+        let finalists: Vec<Finalist> = survivors.iter().map(finalist).collect();
+        rules.steering = steering(self.task.as_deref(), &finalists);
         let ids: Vec<CandidateId> = survivors.iter().map(|survivor| survivor.id.clone()).collect();
         let tally = tally(&ids, ballots, &rules);
         let outcome = match &tally.outcome {
