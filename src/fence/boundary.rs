@@ -12,6 +12,8 @@ pub enum Treatment {
     FencedUnlessTrusted,
     /// In the tool role with its exact bytes, because edits need them (contract C30).
     ToolRole,
+    /// In a sentence, as one neutralised line of at most 200 characters.
+    Inline,
     /// As an instruction, by design; held by who may write to it (contract C26).
     Instruction,
 }
@@ -23,6 +25,7 @@ impl Treatment {
             Self::Fenced => "fenced",
             Self::FencedUnlessTrusted => "fenced, unless the repository is trusted",
             Self::ToolRole => "tool role, exact bytes",
+            Self::Inline => "one neutralised line of at most 200 characters",
             Self::Instruction => "instruction by design",
         }
     }
@@ -36,6 +39,8 @@ pub enum Boundary {
     Task,
     /// `AGENTS.md` of the target repository.
     RepositoryInstructions,
+    /// The command line of a gate, and the directory in which it runs.
+    GateCommand,
     /// What a tool gives back to a worker.
     ToolResult,
     /// What a failed gate printed, fed back to the candidate's worker.
@@ -58,9 +63,10 @@ pub enum Boundary {
 
 impl Boundary {
     /// All, in the table's order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Task,
         Self::RepositoryInstructions,
+        Self::GateCommand,
         Self::ToolResult,
         Self::SteeringOutput,
         Self::Diff,
@@ -77,6 +83,7 @@ impl Boundary {
         match self {
             Self::Task => "task",
             Self::RepositoryInstructions => "repository instructions",
+            Self::GateCommand => "gate command",
             Self::ToolResult => "tool result",
             Self::SteeringOutput => "failed gate output",
             Self::Diff => "diff",
@@ -94,6 +101,7 @@ impl Boundary {
         match self {
             Self::Task => "the operator",
             Self::RepositoryInstructions => "whoever may commit to the repository",
+            Self::GateCommand => "the operator, or the repository's own config",
             Self::ToolResult => "the repository's files, and what inspection commands print",
             Self::SteeringOutput | Self::GateOutput => "the candidate's code and the gate's tools",
             Self::Diff => "a worker's model, or whoever made the diff elsewhere",
@@ -109,6 +117,7 @@ impl Boundary {
         match self {
             Self::Task => Treatment::Instruction,
             Self::RepositoryInstructions => Treatment::FencedUnlessTrusted,
+            Self::GateCommand => Treatment::Inline,
             Self::ToolResult => Treatment::ToolRole,
             _ => Treatment::Fenced,
         }
@@ -119,6 +128,7 @@ impl Boundary {
         match self {
             Self::Task => &["worker_task", "judge", "synth"],
             Self::RepositoryInstructions => &["worker_task"],
+            Self::GateCommand => &["worker_task", "gate_failure", "judge", "synth"],
             Self::ToolResult => &[],
             Self::SteeringOutput => &["gate_failure"],
             Self::Diff | Self::Answer | Self::Claims | Self::GateOutput => &["judge", "synth"],
@@ -177,6 +187,7 @@ mod tests {
             match boundary {
                 Boundary::Task
                 | Boundary::RepositoryInstructions
+                | Boundary::GateCommand
                 | Boundary::ToolResult
                 | Boundary::SteeringOutput
                 | Boundary::Diff

@@ -5,7 +5,7 @@
 
 use super::definition::{Judge, LooksAt};
 use crate::model::{CandidateId, Claim, FileChange, Flag, GateKind, GateReport, Verdict};
-use crate::prompt::{CandidateView, GateView};
+use crate::prompt::{CandidateView, GateView, inline};
 
 /// A candidate that meets others before the judges.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ fn gate_fact(report: &GateReport) -> String {
     });
     let command = match report.command.is_empty() {
         true => String::new(),
-        false => format!(" `{}`", report.command.replace(['`', '\n', '\r'], " ")),
+        false => format!(" `{}`", inline(&report.command)),
     };
     format!("{}{command}: {verdict}{}", gate_name(report.gate), against.unwrap_or_default())
 }

@@ -14,6 +14,7 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use context::inline;
 pub use context::{
     CandidateView, GateCommand, GateFailure, GateView, Instructions, JudgeRetry, JudgeSystem,
     JudgeTask, SynthBallot, SynthFile, SynthRetry, SynthSystem, SynthTask, WorkerSystem,

@@ -12,6 +12,7 @@ pub use synth::{SynthBallot, SynthFile, SynthRetry, SynthSystem, SynthTask};
 pub use worker::{GateCommand, GateFailure, Instructions, WorkerSystem, WorkerTask};
 
 use super::Field;
+use crate::fence::neutralise;
 
 /// The most bytes of a diff in one prompt.
 pub(crate) const DIFF_BYTES: usize = 64 << 10;
@@ -25,6 +26,18 @@ pub(crate) const INSTRUCTIONS_BYTES: usize = 32 << 10;
 pub(crate) const FILE_BYTES: usize = 96 << 10;
 /// The most bytes of a quoted reply or reason in one prompt.
 pub(crate) const QUOTE_BYTES: usize = 1 << 10;
+
+/// The most characters of a command or directory that stands in a sentence.
+const INLINE_CHARS: usize = 200;
+
+/// A command or a directory for a line of its own or a sentence: an untrusted repository's config may
+/// have set it, so it is brought to one short line without anything that could pass for structure.
+pub(crate) fn inline(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "'");
+    let kept: String = line.chars().take(INLINE_CHARS).collect();
+    let mark = if kept.len() < line.len() { "…" } else { "" };
+    format!("{}{mark}", neutralise(&kept, &[]).text)
+}
 
 type Fields = Vec<(&'static str, Field)>;
 

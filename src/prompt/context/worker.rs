@@ -1,6 +1,6 @@
 //! What a worker is told.
 
-use super::{Fields, GATE_BYTES, INSTRUCTIONS_BYTES, lines, optional, trusted};
+use super::{Fields, GATE_BYTES, INSTRUCTIONS_BYTES, inline, lines, optional, trusted};
 use crate::fence::{Boundary, FenceOptions, Keep, Untrusted};
 use crate::prompt::{Field, PromptContext};
 
@@ -36,7 +36,7 @@ pub enum Instructions {
 pub struct GateCommand {
     /// `typecheck` or `tests`.
     pub name: String,
-    /// The command line: the operator's, or found from the base commit.
+    /// The command line: the operator's, or found from the base commit, so perhaps the repository's.
     pub command: String,
 }
 
@@ -62,7 +62,7 @@ impl PromptContext for WorkerTask {
 
     fn fields(&self) -> Fields {
         let gate = |gate: &GateCommand| {
-            vec![("name", trusted(&gate.name)), ("command", trusted(&gate.command))]
+            vec![("name", trusted(&gate.name)), ("command", trusted(inline(&gate.command)))]
         };
         let (instructions, are_trusted) = match &self.instructions {
             Instructions::None => (Field::Absent, false),
@@ -72,13 +72,13 @@ impl PromptContext for WorkerTask {
                 (Field::Cut(text, FenceOptions::cut(INSTRUCTIONS_BYTES, Keep::Head)), false)
             }
         };
-        let dir = Some(self.dir.as_str()).filter(|dir| !dir.is_empty());
+        let dir = Some(inline(&self.dir)).filter(|dir| !dir.is_empty());
         vec![
             ("task", trusted(self.task.trim())),
             ("instructions", instructions),
             ("instructions_are_trusted", Field::Flag(are_trusted)),
             ("gates", Field::List(self.gates.iter().map(gate).collect())),
-            ("dir", optional(dir)),
+            ("dir", optional(dir.as_deref())),
             ("hint", optional(self.hint.as_deref())),
         ]
     }
@@ -106,10 +106,10 @@ impl PromptContext for GateFailure {
 
     fn fields(&self) -> Fields {
         let output = Untrusted::at(Boundary::SteeringOutput, "", &self.output);
-        let command = Some(self.command.as_str()).filter(|command| !command.is_empty());
+        let command = Some(inline(&self.command)).filter(|command| !command.is_empty());
         vec![
             ("gate", trusted(&self.gate)),
-            ("command", optional(command)),
+            ("command", optional(command.as_deref())),
             ("facts", lines(&self.facts)),
             ("output", Field::Cut(output, FenceOptions::cut(GATE_BYTES, Keep::Ends))),
             ("rounds_left", Field::Number(self.rounds_left.into())),
