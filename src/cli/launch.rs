@@ -53,6 +53,19 @@ pub struct Prepared {
     trusted: bool,
 }
 
+impl Prepared {
+    /// Diffs to be gated by a plan that was resolved before.
+    pub fn gate(
+        survey: Survey,
+        plan: Plan,
+        config: Config,
+        trusted: bool,
+        given: Vec<Given>,
+    ) -> Self {
+        Self { survey, plan, config, given, kind: RunKind::Gate, trusted }
+    }
+}
+
 /// Understands a request. Nothing runs and nothing is written.
 pub fn prepare(request: Request<'_>, context: &Context) -> Result<Prepared, CliError> {
     let survey = Survey::take(&request.repo.repo, &request.repo.base)?;

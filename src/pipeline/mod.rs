@@ -3,6 +3,7 @@
 //! `assemble` makes the real phases, `run` walks through them, `decide` is pure. Never here: rendering.
 
 mod adapters;
+mod applying;
 mod assemble;
 mod changed;
 mod checkup;
@@ -19,6 +20,7 @@ mod survey;
 mod tell;
 mod work;
 
+pub use applying::{Applier, Destination, Moved, Step};
 pub use assemble::{Commission, Equipment, conduct};
 pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
