@@ -11,7 +11,9 @@ use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::super::descent;
-use super::super::jail::{self, Filters, Material, Report, Running, Scratch, Sockets, TERMINATE};
+use super::super::jail::{
+    self, Filters, Group, Material, Report, Running, Scratch, Sockets, TERMINATE,
+};
 use super::super::tier::Tier;
 use super::output::Output;
 use super::pipes::{Side, input_of, pipe};
@@ -38,8 +40,9 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Without jobs. Compiles the filters that every job shares.
+    /// Without jobs. Compiles the filters that every job shares, and tidies up after dead wardens.
     pub(super) fn new() -> Self {
+        jail::sweep_groups();
         Self {
             table: Table::default(),
             replies: Vec::new(),
@@ -86,7 +89,9 @@ impl Keeper {
         let filters = filters.as_ref().map_err(Clone::clone)?;
         let (output_pipe, output) = pipe(Side::Reads)?;
         let (stdin, input) = input_of(stdin)?;
-        let running = jail::spawn(Material { spec: &spec, tier, filters, stdin, output })?;
+        let group = Group::make(&spec, id);
+        let material = Material { spec: &spec, tier, group: &group, filters, stdin, output };
+        let running = jail::spawn(material)?;
         let started = Instant::now();
         let entry = Entry {
             token: spec.token,
@@ -103,6 +108,7 @@ impl Keeper {
             cause: None,
             report: None,
             _scratch: scratch,
+            _group: group,
         };
         self.table.jobs.insert(id, entry);
         Ok(())
@@ -170,14 +176,15 @@ impl Keeper {
     /// The job's init is dead: waits for it, reads the rest, and tells the engine.
     pub(super) fn finish(&mut self, id: u64) {
         let Some(mut entry) = self.table.jobs.remove(&id) else { return };
-        let _ = rustix::process::waitpid(Some(entry.running.pid), WaitOptions::empty());
+        let waited = rustix::process::waitpid(Some(entry.running.pid), WaitOptions::empty());
+        let signal = waited.ok().flatten().and_then(|(_, status)| status.terminating_signal());
         if entry.tier != Tier::Namespaces {
             self.kill_strays();
         }
         take_report(&mut entry);
         gather(&mut entry, usize::MAX);
         let micros = u64::try_from(entry.started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        match status(&entry) {
+        match status(&entry, signal) {
             Ok(status) => {
                 let (kept, dropped) = entry.output.finish();
                 self.reply(Reply::Ended { id, status, dropped, micros }, kept);
@@ -240,14 +247,18 @@ fn take_report(entry: &mut Entry) {
     }
 }
 
-fn status(entry: &Entry) -> Result<WireStatus, WireError> {
+/// How a job ended, from what its init said and from the signal that ended the init, if one did.
+fn status(entry: &Entry, signal: Option<i32>) -> Result<WireStatus, WireError> {
     match (&entry.report, entry.cause) {
         (Some(Report::Failed(error)), _) => Err(error.clone()),
         (_, Some(Cause::TimedOut)) => Ok(WireStatus::TimedOut),
         (_, Some(Cause::Killed)) => Ok(WireStatus::Killed),
         (Some(Report::Exited(code)), None) => Ok(WireStatus::Exited(*code)),
         (Some(Report::Signalled(signal)), None) => Ok(WireStatus::Signalled(*signal)),
-        (None, None) => Err(WireError::Setup("the job's init ended unexpectedly".into())),
+        // From outside, or for want of memory: a job of the strong tier can't do that to itself.
+        (None, None) => signal
+            .map(WireStatus::Signalled)
+            .ok_or_else(|| WireError::Setup("the job's init ended unexpectedly".into())),
     }
 }
 
