@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use bakeoff::sandbox;
+use bakeoff::{cli, sandbox};
 
 fn main() -> ExitCode {
     if sandbox::is_warden_call(std::env::args_os().nth(1).as_deref()) {
         return sandbox::warden_main();
     }
-    ExitCode::from(2)
+    cli::main()
 }

@@ -1,1 +1,126 @@
-//! (header to be written)
+//! The command line: one file per subcommand, with its arguments and its output.
+//!
+//! Raw flags become a `Plan` in `plan`. Never here: git, the network.
+
+mod apply;
+mod completions;
+mod context;
+mod demo;
+mod diff;
+mod doctor;
+mod error;
+mod finish;
+mod flags;
+mod gate;
+mod given;
+mod init;
+mod launch;
+mod man;
+mod output;
+mod pick;
+mod plan;
+mod preview;
+mod probe;
+mod run;
+mod runs;
+mod scenario;
+mod selftest;
+mod show;
+mod signals;
+mod task;
+mod trust;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use context::Context;
+use error::CliError;
+
+use crate::model::Exit;
+
+/// Run many coding agents at one task and ship only the diff that survives proof
+#[derive(Debug, Parser)]
+#[command(name = "bakeoff", version, max_term_width = 100, propagate_version = true)]
+#[command(
+    after_help = "Exit codes: 0 a winner, or the thing asked for was done; 1 no winner; 2 bad usage or \
+    config; 3 models could not be reached or paid; 4 a gate or the sandbox could not run; 5 a limit ended the run; \
+    6 an internal or disk error; 130, 143 signals."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Args),
+    Pick(pick::Args),
+    Gate(gate::Args),
+    Demo(demo::Args),
+    Runs(runs::Args),
+    Show(show::Args),
+    Diff(diff::Args),
+    Apply(apply::Args),
+    Probe(probe::Probe),
+    Stop(probe::Stop),
+    Trust(trust::Args),
+    Doctor(doctor::Args),
+    Init(init::Args),
+    Selftest(selftest::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Parses the process's arguments, does what they ask for and says how it ended.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let exit = Context::from_process().and_then(|context| dispatch(cli.command, &context));
+    let exit = exit.unwrap_or_else(|error| error.report());
+    ExitCode::from(exit.code())
+}
+
+/// Help and version are no errors and go to standard output; the rest is bad usage.
+fn usage(error: &clap::Error) -> ExitCode {
+    let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+    // A closed pipe is no reason to fail: the reader has seen enough.
+    let _ = error.print();
+    ExitCode::from(exit.code())
+}
+
+fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
+    match command {
+        Command::Run(args) => args.run(context),
+        Command::Pick(args) => args.run(context),
+        Command::Gate(args) => args.run(context),
+        Command::Demo(args) => args.run(context),
+        Command::Runs(args) => args.run(context),
+        Command::Show(args) => args.run(context),
+        Command::Diff(args) => args.run(context),
+        Command::Apply(args) => args.run(context),
+        Command::Probe(args) => args.run(context),
+        Command::Stop(args) => args.run(context),
+        Command::Trust(args) => args.run(context),
+        Command::Doctor(args) => args.run(context),
+        Command::Init(args) => args.run(context),
+        Command::Selftest(args) => args.run(context),
+        Command::Completions(args) => args.run(),
+        Command::Man(args) => args.run(),
+    }
+}
+
+/// The whole command line as clap sees it, for completions, the manual and tests.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command().debug_assert();
+    }
+}

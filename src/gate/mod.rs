@@ -1,1 +1,26 @@
-//! (header to be written)
+//! Proof: setup, apply, typecheck and tests, in the sandbox, against the base's own result.
+//!
+//! Lives here: finding the commands, what defines a gate and therefore comes from the base, reading
+//! the tools' output, comparing with the base, and running it all. Never here: models.
+
+mod compare;
+mod detect;
+mod env;
+mod error;
+mod grounds;
+mod infra;
+mod keeper;
+#[cfg(test)]
+mod memory;
+mod outcome;
+mod protect;
+mod read;
+mod report;
+mod tool;
+
+pub use detect::{Detected, detect};
+pub use error::GateError;
+pub use grounds::{Ground, Grounds, Kept, Layer};
+pub use keeper::{BaseGates, Gatekeeper};
+pub use protect::{Gated, gated};
+pub use tool::tool_of;

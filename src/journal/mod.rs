@@ -1,1 +1,17 @@
-//! (header to be written)
+//! What a run leaves on disk: an append-only journal, content-addressed artifacts, the record.
+//!
+//! A run's directory holds `journal.jsonl`, `artifacts/`, `record.json` and a lock. Everything is
+//! written by rename or append and synced before its effect is used; known secrets are masked at
+//! write. Never here: phases, what an entry means for a decision.
+
+mod artifacts;
+mod entry;
+mod error;
+mod mask;
+mod runs;
+
+pub use artifacts::Artifacts;
+pub use entry::Entry;
+pub use error::JournalError;
+pub use mask::Masker;
+pub use runs::{RunDir, RunSummary, Runs};

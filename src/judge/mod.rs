@@ -1,1 +1,25 @@
-//! (header to be written)
+//! Judges: who they are, how they are asked, and how their ballots add up.
+//!
+//! Lives here: definitions (from `judges/`, embedded; a user or a trusted repository may put others
+//! over them), the panel that asks models about pairs of finalists, the strict reading of replies, and
+//! the tally, which is pure. Never here: the file system, gates, or a choice without evidence: no judge
+//! sees a candidate that a hard gate failed, and nothing is ever chosen because it came first.
+
+mod definition;
+mod facts;
+mod panel;
+mod reply;
+mod steering;
+mod tally;
+
+pub use definition::{Judge, JudgeError, JudgeLayer, Judges, LooksAt};
+pub use facts::{Finalist, facts};
+pub use panel::{JudgeModel, Panel, PanelInput, panel};
+pub use steering::steering;
+pub use tally::{Doubt, PairResult, Standing, Tally, TallyOutcome, TallyRules, tally};
+
+pub(crate) use facts::view;
+
+/// The judges of a run that names none: what a change must do, what it must leave alone, and whether
+/// its tests show it.
+pub const DEFAULT_PANEL: [&str; 3] = ["correctness", "scope", "tests"];

@@ -66,6 +66,13 @@ pub enum Outcome {
         /// The tree.
         tree: TreeId,
     },
+    /// `gate`: nothing was to be chosen, each diff stands for itself.
+    Gated {
+        /// Those that passed every gate.
+        passed: Vec<CandidateId>,
+        /// Those that were refused, failed, or could not be proved.
+        others: Vec<CandidateId>,
+    },
     /// None.
     NoWinner {
         /// Why.
@@ -108,7 +115,7 @@ impl Decision {
     pub fn winner(&self) -> Option<&CandidateId> {
         match &self.outcome {
             Outcome::Winner { candidate, .. } => Some(candidate),
-            Outcome::NoWinner { .. } => None,
+            Outcome::NoWinner { .. } | Outcome::Gated { .. } => None,
         }
     }
 }

@@ -12,10 +12,12 @@ mod exit;
 mod gate;
 mod ids;
 mod plan;
+pub mod printable;
 mod record;
 mod task;
 mod text;
 mod usage;
+mod words;
 
 pub use ballot::{Ballot, Choice, JudgeOrigin, Order};
 pub use candidate::{
@@ -39,3 +41,4 @@ pub use record::{
 pub use task::{Task, TaskSource};
 pub use text::{Clipped, clip};
 pub use usage::{Cost, MicroUsd, Usage};
+pub use words::{duration, grouped};

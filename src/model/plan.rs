@@ -130,6 +130,8 @@ pub struct CommandSpec {
 pub struct GatePlan {
     /// Runs once on the base, before its gates.
     pub setup: Option<CommandSpec>,
+    /// Whether `setup` may reach the network: the operator's word, never an untrusted repository's.
+    pub setup_network: bool,
     /// The typecheck. `None` only after an explicit `--no-check`.
     pub check: Option<CommandSpec>,
     /// The tests, if asked for.

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Admission, Ballot, Candidate, CandidateId, CommitId, Decision, Exit, GateReport, LaneId, Plan,
-    RunId, Stop, TreeId, Usage,
+    Admission, ArtifactId, Ballot, Candidate, CandidateId, CommitId, Decision, Exit, GateReport,
+    LaneId, Plan, RunId, Stop, TreeId, Usage,
 };
 
 /// Version of the record's schema. It grows with every change that an older reader can't take.
@@ -95,6 +95,10 @@ pub struct CandidateRecord {
     /// Another candidate with an equal tree that stands for this one, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<CandidateId>,
+    /// The diff between the base and the admitted tree, in the engine's own printing: what `diff`
+    /// prints and what any git applies, whatever had to be mended in the proposal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<ArtifactId>,
     /// The gates' reports; empty when refused or when it is another's equal.
     pub gates: Vec<GateReport>,
     /// Its consensus score, when it was weighed.

@@ -1,1 +1,35 @@
-//! (header to be written)
+//! The only place that knows the order of the stages; it owns the run.
+//!
+//! `assemble` makes the real phases, `run` walks through them, `decide` is pure. Never here: rendering.
+
+mod adapters;
+mod applying;
+mod assemble;
+mod changed;
+mod checkup;
+mod decide;
+mod error;
+mod fingerprint;
+mod judging;
+mod layers;
+mod models;
+mod phases;
+mod run;
+mod stages;
+mod survey;
+mod tell;
+mod work;
+
+pub use applying::{Applier, Destination, Moved, Step};
+pub use assemble::{Commission, Equipment, conduct};
+pub use checkup::{Checkup, checkup};
+pub use decide::{Standing, decide};
+pub use error::PipelineError;
+pub use fingerprint::fingerprint;
+pub use models::{Estimate, Models, estimate};
+pub use phases::{
+    Admit, Attempt, Fuse, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
+};
+pub use run::{Given, Order, execute};
+pub use survey::{CONFIG_FILE, OVERRIDES_DIR, Survey};
+pub use tell::Teller;

@@ -1,1 +1,25 @@
-//! (header to be written)
+//! Prompts: templates, and one typed context for each.
+//!
+//! Lives here: the templates of `prompts/` (embedded; a user or a trusted repository may put another
+//! one over each), their contexts, and the renderer, which fences every untrusted field itself.
+//! Never here: network, files, the environment; layers are handed in as text.
+
+mod context;
+mod field;
+mod templates;
+mod variation;
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use context::inline;
+pub use context::{
+    CandidateView, GateCommand, GateFailure, GateView, Instructions, JudgeRetry, JudgeSystem,
+    JudgeTask, SynthBallot, SynthFile, SynthRetry, SynthSystem, SynthTask, WorkerSystem,
+    WorkerTask,
+};
+pub use field::{Field, PromptContext};
+pub use templates::{PromptError, Rendered, Templates};
+pub use variation::variation;

@@ -50,6 +50,27 @@ impl ErrorClass {
         }
     }
 
+    /// The class of that name, as scripts write it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+
+    /// Every class.
+    pub const ALL: [Self; 12] = [
+        Self::Auth,
+        Self::Payment,
+        Self::UnknownModel,
+        Self::RateLimited,
+        Self::Overloaded,
+        Self::Unreachable,
+        Self::Timeout,
+        Self::ContextOverflow,
+        Self::BadRequest,
+        Self::Protocol,
+        Self::Budget,
+        Self::Cancelled,
+    ];
+
     /// Whether asking the same again can help.
     pub fn is_retryable(self) -> bool {
         matches!(
@@ -73,11 +94,25 @@ pub struct ProviderError {
     pub message: String,
     /// How long the server asked to wait.
     pub retry_after: Option<Duration>,
+    /// Whether the server may charge for what it did until then: it had begun to answer, or nobody
+    /// can know whether it had.
+    pub maybe_charged: bool,
 }
 
 impl ProviderError {
     /// An error without a wait.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), retry_after: None }
+        Self { class, message: message.into(), retry_after: None, maybe_charged: false }
+    }
+
+    /// The error of a cancelled call.
+    pub(super) fn cancelled() -> Self {
+        Self::new(ErrorClass::Cancelled, "the run was cancelled before the model had answered")
+    }
+
+    /// The same error for a request that the server may charge for.
+    pub(super) fn charged(mut self, maybe: bool) -> Self {
+        self.maybe_charged |= maybe;
+        self
     }
 }

@@ -1,15 +1,42 @@
 //! The wire: how a request reaches a model and how its answer comes back.
 //!
 //! Lives here: the `Provider` trait, its dialects (OpenAI chat, Anthropic messages, scripted) and its
-//! decorators (retry, rate, budget, prices). Never here: tools, git, prompts.
+//! decorators (retry, rate, budget, prices). A stack is built from the inside out:
+//! `Retrying(Metered(connect(endpoint)))`, so that every single try is reserved and settled.
+//! Never here: tools, git, prompts.
 
+mod anthropic;
+mod client;
+mod endpoint;
 mod error;
+mod http;
+mod ledger;
+mod mask;
+mod openai;
+pub mod prices;
+mod rate;
+mod refusal;
+mod retry;
+pub mod scripted;
+mod sse;
+#[cfg(test)]
+mod testing;
+
+use std::path::Path;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+pub use endpoint::{Deadlines, Endpoint, OutputLimitField};
 pub use error::{ErrorClass, ProviderError};
+pub use ledger::{Ledger, LedgerTotals, Metered};
+pub use prices::{Price, Pricing};
+pub use rate::RateGate;
+pub use retry::{RetryPolicy, Retrying};
+pub use scripted::{Script, Scripted};
 
+use crate::model::Wire;
 use crate::model::chat::{Delta, ModelReply, ModelRequest};
 
 /// Something that answers model requests. Decorators (retry, budget, journal) are providers too.
@@ -25,4 +52,22 @@ pub trait Provider: Send + Sync {
         sink: &'a mut (dyn FnMut(Delta) + Send),
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<ModelReply, ProviderError>>;
+}
+
+/// The bare wire to an endpoint: one try a call, no budget, cost unknown. For a scripted endpoint the
+/// base URL is the path of the script file, which is read here.
+///
+/// # Errors
+/// When the base URL, a header or the key can't be used, when the machine's trusted certificates
+/// can't be read (for an `https` URL), or when a script is missing or malformed.
+pub fn connect(endpoint: &Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
+    Ok(match endpoint.wire {
+        Wire::OpenaiChat => Arc::new(openai::OpenaiChat::new(endpoint)?),
+        Wire::Anthropic => Arc::new(anthropic::Anthropic::new(endpoint)?),
+        Wire::Scripted => {
+            let script = Script::load(Path::new(&endpoint.base_url))
+                .map_err(|error| ProviderError::new(ErrorClass::BadRequest, error.to_string()))?;
+            Arc::new(Scripted::new(script))
+        }
+    })
 }

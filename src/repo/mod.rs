@@ -1,16 +1,40 @@
-//! The engine-owned repository, layers, workspace leases and tree diffs; git2. Never here: models.
+//! The engine-owned repository, layers, workspace leases and tree diffs; git2.
+//!
+//! The user's repository is only read (`user`, `dirty`), but for `apply`. A run's store holds the base
+//! and what the run adds; workspaces and gate trees are made of the base layer and read back by
+//! contents. Paths are bytes everywhere. Never here: models, and processes.
 
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+mod apply;
+mod bare;
+mod cache;
+mod dirty;
+mod edit;
+mod eol;
+mod error;
+mod files;
+mod gate_copy;
+mod gate_tree;
+mod gitdiff;
+mod ignore_rules;
+mod layer;
+mod lease;
+mod objects;
+mod parallel;
+mod scan;
+mod seed;
+mod store;
+mod suggest;
+mod tree_store;
+mod upper;
+mod user;
+mod workspace;
 
-/// A worker's leased workspace: a directory with the base tree and the worker's changes. Everything
-/// reaches it through `root`, so that neither a moved directory nor a symbolic link leads elsewhere.
-#[derive(Debug)]
-pub struct Workspace {
-    /// The open directory (`O_PATH | O_DIRECTORY`).
-    pub root: OwnedFd,
-    /// Its path, for messages and mounts; never for opening files on a model's behalf.
-    pub path: PathBuf,
-    /// The git directory behind the workspace's `.git` file, for mounts.
-    pub git_dir: PathBuf,
-}
+pub use apply::{Applied, ApplyTo, apply_tree};
+pub use dirty::Dirty;
+pub use error::RepoError;
+pub use gate_tree::{GateLayer, GateTree};
+pub use lease::{Swept, sweep};
+pub use seed::seed;
+pub use store::{Store, StorePaths};
+pub use user::UserRepo;
+pub use workspace::Workspace;

@@ -1,1 +1,59 @@
-//! (header to be written)
+//! A run's record as text for people.
+//!
+//! Lives here: tables and colours, over sanitised foreign text. Never here: a call back into the run,
+//! the reading of artifacts, printing (the caller prints).
+
+mod ballots;
+mod candidates;
+mod decision;
+mod diff;
+mod gates;
+mod header;
+mod lanes;
+mod page;
+mod runs;
+mod words;
+
+use crate::model::{RunRecord, duration};
+use page::{Page, Tone};
+
+pub use crate::model::printable::{block, line};
+pub use diff::diff;
+pub use runs::runs_table;
+
+/// How text is to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Width of the page, in columns.
+    pub columns: usize,
+    /// Whether escape sequences for colours may be used.
+    pub colour: bool,
+}
+
+/// The whole record, as `show` prints it. No control character of foreign text is in it.
+pub fn text(record: &RunRecord, style: &Style) -> String {
+    let mut page = Page::new(style);
+    header::write(&mut page, record);
+    lanes::write(&mut page, record);
+    candidates::write(&mut page, record);
+    gates::write(&mut page, record);
+    ballots::write(&mut page, record);
+    decision::write(&mut page, record);
+    if !record.warnings.is_empty() {
+        page.heading("Warnings");
+        for warning in &record.warnings {
+            page.entry("  ! ", &format!("{}: {}", warning.code, warning.message), Tone::Warn);
+        }
+    }
+    page.heading("Cost");
+    let asked = !record.lanes.is_empty() || !record.ballots.is_empty();
+    match record.usage.calls {
+        0 if !asked => page.entry("  ", "none: no model was asked", Tone::Plain),
+        _ => page.entry("  ", &words::usage(&record.usage), Tone::Plain),
+    }
+    page.entry("  ", &format!("{} in all", duration(record.millis)), Tone::Plain);
+    page.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,108 @@
-//! (header to be written)
+//! One attempt at a task: a model and its tools, until the model submits or a limit cuts it off.
+//!
+//! Lives here: the loop, its history and its limits. Never here: any user interface, the choice among
+//! candidates, the start of a process (tools do that, through the sandbox).
+
+mod activity;
+mod history;
+mod limits;
+mod run;
+mod texts;
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use tokio_util::sync::CancellationToken;
+
+use crate::model::chat::{Message, ToolSpec};
+use crate::model::{Claim, EventSink, LaneId, Stop, Usage, WorkerLimits};
+use crate::provider::Provider;
+use crate::tools::{Registry, ToolContext, ToolOutput};
+
+pub use history::RESULT_CAP;
+pub use limits::SUMMARY_RESERVE_DIVISOR;
+
+/// The tools that a worker may call, as the loop sees them.
+pub trait Toolbox: Send + Sync {
+    /// The tools in registration order: the same for every lane and every request.
+    fn specs(&self) -> Arc<[ToolSpec]>;
+
+    /// Calls one by name. `arguments` is the JSON text as the model wrote it: an unknown name and
+    /// invalid JSON are refusals that the model can mend, not errors.
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        name: &'a str,
+        arguments: &'a str,
+    ) -> BoxFuture<'a, ToolOutput>;
+}
+
+impl Toolbox for Registry {
+    fn specs(&self) -> Arc<[ToolSpec]> {
+        Registry::specs(self)
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        name: &'a str,
+        arguments: &'a str,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Registry::call(self, context, name, arguments).boxed()
+    }
+}
+
+/// Everything that one worker run is given.
+pub struct WorkerInput {
+    /// The lane, for events and the request's purpose.
+    pub lane: LaneId,
+    /// Who answers; budget, retry and journal are its decorators.
+    pub provider: Arc<dyn Provider>,
+    /// The model's name on its server.
+    pub model: String,
+    /// The tools.
+    pub toolbox: Arc<dyn Toolbox>,
+    /// What the tools work on. Its own token ends its calls; the loop hands on a child of `cancel`.
+    pub context: ToolContext,
+    /// The worker's limits.
+    pub limits: WorkerLimits,
+    /// The system prompt.
+    pub system: String,
+    /// The first user message: the task.
+    pub task_message: String,
+    /// A seed for servers that take one.
+    pub seed: Option<u64>,
+    /// Sampling temperature, when the operator set one.
+    pub temperature: Option<f64>,
+    /// Where activity is told.
+    pub events: EventSink,
+    /// Ends the worker within a second with what is there.
+    pub cancel: CancellationToken,
+}
+
+/// How a worker run ended and what it left, apart from its workspace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkerOutcome {
+    /// Its closing words: those of `submit`, of the last summary, or of its last text.
+    pub answer: String,
+    /// Claims that can be checked; only a submission makes any.
+    pub claims: Vec<Claim>,
+    /// How it ended. Only `Submitted` is complete (contract R23).
+    pub stop: Stop,
+    /// How many times the model answered.
+    pub turns: u32,
+    /// What the model's server counted.
+    pub usage: Usage,
+    /// The whole conversation.
+    pub transcript: Vec<Message>,
+}
+
+/// The built-in worker: a loop over a model and its tools.
+pub struct LoopWorker;
+
+impl LoopWorker {
+    /// Runs one worker to its end. Never fails: every way to end is an outcome.
+    pub async fn run(input: WorkerInput) -> WorkerOutcome {
+        run::Loop::new(input).run().await
+    }
+}

@@ -1,4 +1,12 @@
 //! Integration tests, one binary: what they need of the product is its own executable.
 
 mod jobs;
+mod judging;
+mod patch_cases;
+mod patch_git;
+mod patch_store;
+mod provider;
+mod repo;
 mod sandbox;
+mod support;
+mod tools;

@@ -1,0 +1,166 @@
+//! `bakeoff apply`, and `--apply` of the commands that end with a winner.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::context::Context;
+use super::diff::wanted;
+use super::launch::{Prepared, config, perform};
+use super::output::{write_json, write_stdout};
+use super::{CliError, Exit};
+use crate::journal::{RunDir, Runs};
+use crate::model::{CandidateId, EventSink, Family, RunRecord};
+use crate::pipeline::{Applier, Destination, Given, Moved, Step, Survey};
+use crate::report;
+
+/// Write a run's winner to the working tree, a new branch, or a commit
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Uncommitted work is never lost: a file in the way is a refusal that names it. When the repository moved \
+    since the run, the change is merged in memory and has to pass the gates there before anything is written."
+)]
+pub struct Args {
+    /// The run: its id, the beginning or end of its id, or `latest`
+    #[arg(default_value = "latest")]
+    run: String,
+    /// A candidate's id (`c2`) instead of the winner; the only way to take PARTIAL work
+    #[arg(long, value_name = "ID")]
+    candidate: Option<String>,
+    /// The repository, when it is not the one that the run was made on
+    #[arg(short = 'C', long = "repo", value_name = "DIR")]
+    repo: Option<PathBuf>,
+    /// Make a new branch with one commit; the working tree stays as it is
+    #[arg(long, value_name = "NAME", conflicts_with = "commit")]
+    branch: Option<String>,
+    /// Commit on the current branch
+    #[arg(long)]
+    commit: bool,
+    /// The commit's message; the task's first line by default
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Applies.
+    pub fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let dir = Runs::new(&context.state).find(&self.run)?;
+        let record = dir.record()?;
+        let Some(candidate) = wanted(&record, self.candidate.as_deref())? else {
+            return Err(CliError::no_winner(format!(
+                "run {} has no winner: {}; --candidate ID applies another candidate that passed the gates",
+                record.run, record.decision.reason
+            )));
+        };
+        let repo = self.repo.clone().unwrap_or_else(|| record.plan.repo.clone());
+        let to = self.destination(&record);
+        let step = write(&repo, &record, &dir, &candidate, to, context)?;
+        self.print(&candidate, &step)
+    }
+
+    fn destination(&self, record: &RunRecord) -> Destination {
+        let title = record.plan.task.as_ref().map(|task| task.title());
+        let message =
+            self.message.clone().or(title).unwrap_or_else(|| "Apply a picked change".into());
+        match (&self.branch, self.commit) {
+            (Some(name), _) => Destination::Branch { name: name.clone(), message },
+            (None, true) => Destination::Commit { message },
+            (None, false) => Destination::WorkTree,
+        }
+    }
+
+    fn print(&self, candidate: &CandidateId, step: &Written) -> Result<Exit, CliError> {
+        if self.json {
+            write_json(&serde_json::json!({
+                "version": 1, "candidate": candidate, "paths": step.paths, "commit": step.commit,
+            }))?;
+        } else {
+            write_stdout(text(candidate, step).as_bytes())?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// What was written.
+struct Written {
+    paths: Vec<String>,
+    commit: Option<String>,
+}
+
+fn text(candidate: &CandidateId, step: &Written) -> String {
+    let files = step.paths.iter().map(|path| format!("  {}\n", report::line(path)));
+    let place = match &step.commit {
+        Some(commit) => format!("commit {commit}"),
+        None => "the working tree".to_owned(),
+    };
+    format!("applied {candidate} to {place}:\n{}", files.collect::<String>())
+}
+
+/// Applies the winner of a run that just ended to the working tree.
+pub fn apply_winner(record: &RunRecord, dir: &RunDir, context: &Context) -> Result<(), CliError> {
+    let Some(winner) = record.decision.winner() else { return Ok(()) };
+    let repo = record.plan.repo.clone();
+    let step = write(&repo, record, dir, winner, Destination::WorkTree, context)?;
+    // Standard error may be closed; the change is written all the same.
+    let _ = std::io::stderr().write_all(text(winner, &step).as_bytes());
+    Ok(())
+}
+
+fn write(
+    repo: &Path,
+    record: &RunRecord,
+    dir: &RunDir,
+    candidate: &CandidateId,
+    to: Destination,
+    context: &Context,
+) -> Result<Written, CliError> {
+    let applier = Applier::open(repo, &context.cache, dir, record, candidate, to)?;
+    let mut step = applier.apply()?;
+    if let Step::NeedsGates(moved) = &step {
+        prove_again(repo, record, moved, context)?;
+        step = applier.apply_moved(moved)?;
+    }
+    match step {
+        Step::Done { paths, commit } => {
+            Ok(Written { paths, commit: commit.map(|id| id.to_string()) })
+        }
+        Step::NeedsGates(_) => Err(CliError::internal(
+            "the repository moved once more while the gates ran; nothing was written: apply again",
+        )),
+    }
+}
+
+/// The same gates on the change as it stands now. Nothing is written unless they pass.
+fn prove_again(
+    repo: &Path,
+    record: &RunRecord,
+    moved: &Moved,
+    context: &Context,
+) -> Result<(), CliError> {
+    let survey = Survey::take(repo, moved.commit.as_str())?;
+    let (config, trusted) = config(&survey, None, context)?;
+    let mut plan = record.plan.clone();
+    plan.base = moved.commit.to_string();
+    (plan.dirty, plan.lanes) = (false, Vec::new());
+    (plan.judging.judges, plan.judging.models, plan.judging.synth) = Default::default();
+    let given = Given {
+        source: format!("run {} moved to {}", record.run, moved.commit),
+        family: Family::new("moved"),
+        diff: moved.diff.clone(),
+    };
+    let prepared = Prepared::gate(survey, plan, config, trusted, vec![given]);
+    let (again, _) = perform(prepared, EventSink::none(), context)?;
+    if again.exit == Exit::Done {
+        return Ok(());
+    }
+    Err(CliError {
+        exit: again.exit,
+        message: format!(
+            "the repository moved since the run, and the change does not pass the gates there ({}); nothing was \
+             written: `bakeoff show {}` tells why",
+            again.decision.reason, again.run
+        ),
+    })
+}

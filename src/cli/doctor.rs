@@ -1,0 +1,129 @@
+//! `bakeoff doctor`.
+
+use std::fmt::Write as _;
+
+use super::context::Context;
+use super::output::{write_json, write_stdout};
+use super::{CliError, Exit};
+use crate::config::{Config, Sources};
+use crate::pipeline::{Checkup, checkup};
+use crate::sandbox::{Warden, WardenOptions};
+
+/// Show what works here: sandbox tier and probes, toolchains, model servers, directories
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Exit code 0 when code can run in a proven sandbox and the directories can be written, else 4 or 6."
+)]
+pub struct Args {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Looks and prints.
+    pub fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let warden = Warden::start(&WardenOptions { program: context.program.clone() })
+            .map_err(crate::pipeline::PipelineError::from)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))?;
+        let path = context.env.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
+        let found = runtime.block_on(checkup(&warden, &path, &context.home));
+        let config = user_settings(context)?;
+        let directories = [("state", &context.state), ("cache", &context.cache)];
+        let writable: Vec<(&str, String, Option<String>)> = directories
+            .into_iter()
+            .map(|(name, dir)| (name, dir.display().to_string(), trouble(dir)))
+            .collect();
+        if self.json {
+            write_json(&as_json(&found, &config, &writable))?;
+        } else {
+            write_stdout(text(&found, &config, &writable).as_bytes())?;
+        }
+        Ok(match (writable.iter().all(|row| row.2.is_none()), found.proven) {
+            (false, _) => Exit::Internal,
+            (true, false) => Exit::Infra,
+            (true, true) => Exit::Done,
+        })
+    }
+}
+
+fn user_settings(context: &Context) -> Result<Config, CliError> {
+    let user = super::launch::user_config(context)?;
+    let sources =
+        Sources { user, repository: None, trusted: false, env: &|name: &str| context.var(name) };
+    Ok(Config::load(&sources)?)
+}
+
+/// Why a directory can't be written to, tried by doing it.
+fn trouble(dir: &std::path::Path) -> Option<String> {
+    let tried = std::fs::create_dir_all(dir).and_then(|()| tempfile::tempfile_in(dir).map(drop));
+    tried
+        .err()
+        .map(|error| format!("{error}; set BAKEOFF_HOME to a directory that you can write to"))
+}
+
+type Directory = (&'static str, String, Option<String>);
+
+fn text(found: &Checkup, config: &Config, directories: &[Directory]) -> String {
+    let mut out = String::new();
+    let mark = |good: bool| if good { "ok " } else { "NO " };
+    let proven = if found.proven { "proven" } else { "not proven" };
+    let _ = writeln!(out, "sandbox      {} tier, {proven}", found.tier);
+    for (name, stopped, detail) in &found.probes {
+        let _ = writeln!(out, "  {} {name:<22} {detail}", mark(*stopped));
+    }
+    if !found.advice.is_empty() {
+        let _ = writeln!(out, "  -> {}", found.advice);
+    }
+    out.push_str("toolchains\n");
+    for (name, program) in &found.toolchains {
+        let _ = writeln!(out, "  ok  {name:<22} {}", program.display());
+    }
+    if found.toolchains.is_empty() {
+        out.push_str("  none on PATH: gates can only use what the system has\n");
+    }
+    out.push_str("models\n");
+    for provider in config.providers.values() {
+        let state = match provider.missing_key() {
+            None => format!("{} (not asked here)", provider.base_url.value),
+            Some(missing) => missing,
+        };
+        let _ = writeln!(out, "  {} {:<22} {state}", mark(provider.is_ready()), provider.name);
+    }
+    out.push_str("directories\n");
+    for (name, dir, trouble) in directories {
+        let said = trouble.as_deref().unwrap_or("");
+        let _ = writeln!(out, "  {} {name:<22} {dir} {said}", mark(trouble.is_none()));
+    }
+    out
+}
+
+fn as_json(found: &Checkup, config: &Config, directories: &[Directory]) -> serde_json::Value {
+    serde_json::json!({
+        "version": 1,
+        "sandbox": {
+            "tier": found.tier,
+            "proven": found.proven,
+            "advice": found.advice,
+            "probes": found.probes.iter().map(|(name, stopped, detail)| {
+                serde_json::json!({ "name": name, "stopped": stopped, "detail": detail })
+            }).collect::<Vec<_>>(),
+        },
+        "toolchains": found.toolchains.iter().map(|(name, program)| {
+            serde_json::json!({ "name": name, "program": program.to_string_lossy() })
+        }).collect::<Vec<_>>(),
+        "providers": config.providers.values().map(|provider| {
+            serde_json::json!({
+                "name": provider.name,
+                "base_url": provider.base_url.value,
+                "ready": provider.is_ready(),
+            })
+        }).collect::<Vec<_>>(),
+        "directories": directories.iter().map(|(name, dir, trouble)| {
+            serde_json::json!({ "name": name, "path": dir, "trouble": trouble })
+        }).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,125 @@
+//! Flags that several subcommands share, as they are typed: nothing is resolved here.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Which repository and which base.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RepoFlags {
+    /// Work on the repository that holds this directory
+    #[arg(short = 'C', long = "repo", value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// The revision that diffs are made against and gated on
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    pub base: String,
+    /// Take uncommitted changes of the working tree (ignored files never) as part of the base
+    #[arg(long)]
+    pub dirty: bool,
+}
+
+/// The task's text.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TaskFlags {
+    /// The task in your own words; `-` reads it from standard input
+    #[arg(value_name = "TASK")]
+    pub task: Option<String>,
+    /// Read the task from a file (for example a saved issue)
+    #[arg(short = 'f', long = "task-file", value_name = "FILE", conflicts_with = "task")]
+    pub task_file: Option<PathBuf>,
+}
+
+/// Who works.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LaneFlags {
+    /// A lane: NAME=PROVIDER:MODEL[:COUNT]; may be given more than once
+    #[arg(long = "lane", value_name = "NAME=PROVIDER:MODEL[:COUNT]")]
+    pub lanes: Vec<String>,
+    /// Attempts in all, shared out over the lanes in turn
+    #[arg(short = 'n', long = "attempts", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub attempts: Option<u32>,
+    /// Worker runs at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub max_parallel: Option<u32>,
+    /// The most that the whole run may spend, in US dollars
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<f64>,
+    /// The longest that the whole run may take, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_seconds: Option<u64>,
+    /// Seed of everything that is drawn by chance
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// What proves a candidate.
+#[derive(Args, Clone, Debug, Default)]
+pub struct GateFlags {
+    /// The typecheck command, instead of the one found in the repository
+    #[arg(long, value_name = "CMD", conflicts_with = "no_check")]
+    pub check: Option<String>,
+    /// Do without a typecheck: candidates are only applied (and tested, with --test)
+    #[arg(long)]
+    pub no_check: bool,
+    /// The test command; `auto` takes the one found in the repository
+    #[arg(long, value_name = "CMD")]
+    pub test: Option<String>,
+    /// A command that prepares the base once, before its gates
+    #[arg(long, value_name = "CMD")]
+    pub setup: Option<String>,
+    /// The directory in the repository where the gates run (a package of a monorepo)
+    #[arg(long, value_name = "SUB")]
+    pub dir: Option<String>,
+    /// Pass this environment variable to the gates; may be given more than once
+    #[arg(long = "env", value_name = "NAME")]
+    pub env: Vec<String>,
+    /// The longest that one gate may take, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub gate_timeout: Option<u64>,
+    /// Run code even where no sandbox can be proved. It is recorded and shown
+    #[arg(long)]
+    pub waive_sandbox: bool,
+}
+
+/// Who judges.
+#[derive(Args, Clone, Debug, Default)]
+pub struct JudgeFlags {
+    /// A judge by id; may be given more than once
+    #[arg(long = "judge", value_name = "ID", conflicts_with = "no_judge")]
+    pub judges: Vec<String>,
+    /// The model that judges, as PROVIDER:MODEL; may be given more than once
+    #[arg(long = "judge-model", value_name = "PROVIDER:MODEL", conflicts_with = "no_judge")]
+    pub judge_models: Vec<String>,
+    /// Ask no judge: choose from evidence alone
+    #[arg(long)]
+    pub no_judge: bool,
+    /// Ask no synthesizer
+    #[arg(long)]
+    pub no_synth: bool,
+    /// Families that you trust, best first
+    #[arg(long, value_name = "FAMILY,…", value_delimiter = ',')]
+    pub trust: Vec<String>,
+}
+
+/// Where results go.
+#[derive(Args, Clone, Debug, Default)]
+pub struct OutputFlags {
+    /// Write the winning diff to this file; `-` is standard output
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print one JSON object (the run's record) to standard output
+    #[arg(long, conflicts_with = "events")]
+    pub json: bool,
+    /// Print events as JSON lines to standard output while the run goes on
+    #[arg(long)]
+    pub events: bool,
+    /// Write the winner to the working tree when the run ends with one
+    #[arg(long)]
+    pub apply: bool,
+    /// Show lanes, commands and the largest number of calls and cost, and do nothing
+    #[arg(long, conflicts_with_all = ["apply", "events"])]
+    pub dry_run: bool,
+    /// No progress on standard error
+    #[arg(short, long)]
+    pub quiet: bool,
+}

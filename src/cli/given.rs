@@ -1,0 +1,251 @@
+//! Diffs that were made elsewhere: files, directories, `FAMILY:PATH`, prediction files, revisions.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::CliError;
+use crate::model::Family;
+use crate::pipeline::{Given, Survey};
+
+/// The largest diff or prediction file that is read, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// A prediction as evaluation harnesses write it.
+#[derive(Debug, Deserialize)]
+struct Prediction {
+    instance_id: String,
+    #[serde(default)]
+    model_name_or_path: Option<String>,
+    #[serde(default)]
+    model_patch: Option<String>,
+}
+
+/// Reads every source. `instance` chooses among the instances of a prediction file.
+pub fn read(
+    sources: &[String],
+    instance: Option<&str>,
+    survey: &Survey,
+) -> Result<Vec<Given>, CliError> {
+    let mut all = Vec::new();
+    for source in sources {
+        all.extend(read_one(source, instance, survey)?);
+    }
+    Ok(all)
+}
+
+fn read_one(source: &str, instance: Option<&str>, survey: &Survey) -> Result<Vec<Given>, CliError> {
+    if let Some(found) = at_path(None, Path::new(source), instance)? {
+        return Ok(found);
+    }
+    if let Some((family, rest)) =
+        source.split_once(':').filter(|(family, rest)| !family.is_empty() && !rest.is_empty())
+    {
+        if let Some(found) = at_path(Some(family), Path::new(rest), instance)? {
+            return Ok(found);
+        }
+        if let Ok(diff) = survey.diff_of(rest) {
+            return Ok(vec![given(rest.to_owned(), family, diff)]);
+        }
+    }
+    match survey.diff_of(source) {
+        Ok(diff) => Ok(vec![given(source.to_owned(), source, diff)]),
+        Err(error) => Err(CliError::usage(format!(
+            "{source:?} is no file, no directory and no revision of the repository ({error})"
+        ))),
+    }
+}
+
+/// The diffs at a path; `None` when nothing is there.
+fn at_path(
+    family: Option<&str>,
+    path: &Path,
+    instance: Option<&str>,
+) -> Result<Option<Vec<Given>>, CliError> {
+    let Ok(meta) = fs::metadata(path) else { return Ok(None) };
+    if meta.is_dir() {
+        return directory(family, path, instance).map(Some);
+    }
+    file(family, path, instance).map(Some)
+}
+
+/// Every file of a directory by name. Files below a sub-directory share its name as their family;
+/// a file right in it is a family of its own.
+fn directory(
+    family: Option<&str>,
+    dir: &Path,
+    instance: Option<&str>,
+) -> Result<Vec<Given>, CliError> {
+    let mut all = Vec::new();
+    for path in sorted(dir)? {
+        if path.is_dir() {
+            let name = name_of(&path);
+            for inner in sorted(&path)?.into_iter().filter(|inner| inner.is_file()) {
+                all.extend(file(Some(family.unwrap_or(&name)), &inner, instance)?);
+            }
+        } else if path.is_file() {
+            all.extend(file(family, &path, instance)?);
+        }
+    }
+    if all.is_empty() {
+        return Err(CliError::usage(format!(
+            "{} holds no files; give diffs, or a directory of them",
+            dir.display()
+        )));
+    }
+    Ok(all)
+}
+
+fn sorted(dir: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let failed = |error| CliError::usage(format!("failed to read {}: {error}", dir.display()));
+    let entries = fs::read_dir(dir).map_err(failed)?;
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
+    paths.retain(|path| !name_of(path).starts_with('.'));
+    paths.sort();
+    Ok(paths)
+}
+
+fn file(family: Option<&str>, path: &Path, instance: Option<&str>) -> Result<Vec<Given>, CliError> {
+    let bytes = bytes_of(path)?;
+    let is_predictions = path.extension().is_some_and(|ext| ext == "json" || ext == "jsonl");
+    if is_predictions {
+        return predictions(family, path, &bytes, instance);
+    }
+    let own = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(vec![given(path.display().to_string(), family.unwrap_or(&own), bytes)])
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>, CliError> {
+    let failed =
+        |what: String| CliError::usage(format!("failed to read {}: {what}", path.display()));
+    let size = fs::metadata(path).map_err(|error| failed(error.to_string()))?.len();
+    if size > MAX_BYTES {
+        return Err(failed(format!("it has {size} bytes, more than {MAX_BYTES}")));
+    }
+    fs::read(path).map_err(|error| failed(error.to_string()))
+}
+
+fn predictions(
+    family: Option<&str>,
+    path: &Path,
+    bytes: &[u8],
+    instance: Option<&str>,
+) -> Result<Vec<Given>, CliError> {
+    let all = parse(bytes).map_err(|reason| {
+        CliError::usage(format!(
+            "{} is not a prediction file: {reason}; it holds objects of instance_id, model_name_or_path and model_patch, \
+             one a line, as an array, or by instance",
+            path.display()
+        ))
+    })?;
+    let chosen = choose(all, path, instance)?;
+    let each = |(index, one): (usize, Prediction)| {
+        let model =
+            one.model_name_or_path.unwrap_or_else(|| format!("{}-{}", name_of(path), index + 1));
+        let diff = one.model_patch.unwrap_or_default().into_bytes();
+        given(format!("{}#{}", model, index + 1), family.unwrap_or(&model), diff)
+    };
+    Ok(chosen.into_iter().enumerate().map(each).collect())
+}
+
+fn choose(
+    all: Vec<Prediction>,
+    path: &Path,
+    instance: Option<&str>,
+) -> Result<Vec<Prediction>, CliError> {
+    let names: std::collections::BTreeSet<String> =
+        all.iter().map(|one| one.instance_id.clone()).collect();
+    let list = || names.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
+    match instance {
+        None if names.len() > 1 => Err(CliError::usage(format!(
+            "{} speaks of {} instances; choose one with --instance: {}",
+            path.display(),
+            names.len(),
+            list()
+        ))),
+        Some(wanted) if !names.contains(wanted) => Err(CliError::usage(format!(
+            "{} has no instance {wanted:?}; it has {}",
+            path.display(),
+            list()
+        ))),
+        wanted => Ok(all
+            .into_iter()
+            .filter(|one| wanted.is_none_or(|wanted| one.instance_id == wanted))
+            .collect()),
+    }
+}
+
+/// JSON lines, an array, or an object by instance.
+fn parse(bytes: &[u8]) -> Result<Vec<Prediction>, String> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Whole {
+        List(Vec<Prediction>),
+        ByInstance(std::collections::BTreeMap<String, Prediction>),
+    }
+    if let Ok(whole) = serde_json::from_slice::<Whole>(bytes) {
+        return Ok(match whole {
+            Whole::List(list) => list,
+            Whole::ByInstance(map) => map.into_values().collect(),
+        });
+    }
+    let lines = bytes
+        .split(|byte| *byte == b'\n')
+        .enumerate()
+        .filter(|(_, line)| !line.trim_ascii().is_empty());
+    let one = |(index, line): (usize, &[u8])| {
+        serde_json::from_slice(line).map_err(|error| format!("line {}: {error}", index + 1))
+    };
+    let all: Vec<Prediction> = lines.map(one).collect::<Result<_, _>>()?;
+    if all.is_empty() { Err("it is empty".to_owned()) } else { Ok(all) }
+}
+
+fn given(source: String, family: &str, diff: Vec<u8>) -> Given {
+    Given { source, family: Family::new(family), diff }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn predictions_come_as_lines_as_an_array_and_by_instance() {
+        let one = r#"{"instance_id":"a","model_name_or_path":"m","model_patch":"x"}"#;
+        for text in [
+            format!("{one}\n\n{one}\n"),
+            format!("[{one},{one}]"),
+            format!("{{\"a\":{one},\"b\":{one}}}"),
+        ] {
+            assert_eq!(parse(text.as_bytes()).unwrap().len(), 2, "{text}");
+        }
+        assert!(parse(format!("{one}\nnonsense\n").as_bytes()).unwrap_err().starts_with("line 2"));
+        assert!(parse(b"\n").is_err());
+    }
+
+    #[test]
+    fn several_instances_need_a_choice() {
+        let two = parse(
+            br#"[{"instance_id":"a","model_patch":"x"},{"instance_id":"b","model_patch":null}]"#,
+        )
+        .unwrap();
+        assert!(
+            choose(two, Path::new("p.json"), None)
+                .unwrap_err()
+                .message
+                .contains("--instance: a, b")
+        );
+        let two = parse(
+            br#"[{"instance_id":"a","model_patch":"x"},{"instance_id":"b","model_patch":null}]"#,
+        )
+        .unwrap();
+        assert_eq!(choose(two, Path::new("p.json"), Some("b")).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,255 @@
+//! Raw flags, config and what the repository holds become a `Plan`.
+
+use super::CliError;
+use super::flags::{GateFlags, JudgeFlags, LaneFlags};
+use crate::config::{Config, LaneSpec, parse_lane, parse_model};
+use crate::gate::{Detected, tool_of};
+use crate::judge::DEFAULT_PANEL;
+use crate::model::{
+    CommandSpec, Family, GatePlan, JudgeId, JudgePlan, Lane, MicroUsd, ModelRef, Origin, Plan,
+    RunLimits, Task,
+};
+use crate::pipeline::Survey;
+
+/// What the plan is made from.
+pub struct Ingredients<'a> {
+    /// The repository.
+    pub survey: &'a Survey,
+    /// The loaded config.
+    pub config: Config,
+    /// The task, when there is one.
+    pub task: Option<Task>,
+    /// Lane flags; `None` for commands without workers.
+    pub lanes: Option<&'a LaneFlags>,
+    /// Gate flags.
+    pub gates: &'a GateFlags,
+    /// Judge flags; `None` for commands without judges.
+    pub judges: Option<&'a JudgeFlags>,
+    /// The revision asked for.
+    pub base: &'a str,
+    /// Whether uncommitted changes are part of the base.
+    pub dirty: bool,
+}
+
+/// Resolves everything; the config comes back with the flags put in.
+pub fn resolve(mut from: Ingredients<'_>) -> Result<(Plan, Config), CliError> {
+    put_flags(&mut from)?;
+    let config = &from.config;
+    let lanes = lanes(config, from.lanes)?;
+    let plan = Plan {
+        gates: gates(config, from.gates, from.survey)?,
+        judging: judging(config, from.judges, &lanes, from.task.is_some())?,
+        lanes,
+        task: from.task,
+        repo: from.survey.top().to_owned(),
+        base: from.base.to_owned(),
+        dirty: from.dirty,
+        worker_limits: config.limits.worker(),
+        limits: RunLimits {
+            max_parallel: config.limits.max_parallel.value,
+            budget: config.limits.budget.value,
+            max_seconds: config.limits.max_seconds.value,
+        },
+        seed: from.lanes.and_then(|flags| flags.seed).unwrap_or(0),
+        waive_sandbox: from.gates.waive_sandbox,
+        trust: trust(from.judges),
+    };
+    Ok((plan, from.config))
+}
+
+fn put_flags(from: &mut Ingredients<'_>) -> Result<(), CliError> {
+    let gates = &mut from.config.gates;
+    gates.check.flag(from.gates.check.clone().map(Some));
+    gates.setup.flag(from.gates.setup.clone().map(Some));
+    gates.dir.flag(from.gates.dir.clone());
+    gates.timeout_seconds.flag(from.gates.gate_timeout);
+    if !from.gates.env.is_empty() {
+        gates.env.flag(Some(from.gates.env.clone()));
+    }
+    if let Some(flags) = from.lanes {
+        let limits = &mut from.config.limits;
+        limits.max_parallel.flag(flags.max_parallel);
+        limits.max_seconds.flag(flags.max_seconds.map(Some));
+        limits.budget.flag(budget(flags.budget)?.map(Some));
+    }
+    Ok(())
+}
+
+fn budget(usd: Option<f64>) -> Result<Option<MicroUsd>, CliError> {
+    let wrong =
+        |usd: f64| CliError::usage(format!("--budget {usd}: give an amount in US dollars above 0"));
+    match usd {
+        None => Ok(None),
+        Some(usd) if usd > 0.0 => MicroUsd::from_usd(usd).map(Some).ok_or_else(|| wrong(usd)),
+        Some(usd) => Err(wrong(usd)),
+    }
+}
+
+fn lanes(config: &Config, flags: Option<&LaneFlags>) -> Result<Vec<Lane>, CliError> {
+    let Some(flags) = flags else { return Ok(Vec::new()) };
+    let asked: Vec<LaneSpec> =
+        flags.lanes.iter().map(|text| parse_lane(text)).collect::<Result<_, _>>()?;
+    Ok(config.lanes(&asked, flags.attempts)?)
+}
+
+fn gates(config: &Config, flags: &GateFlags, survey: &Survey) -> Result<GatePlan, CliError> {
+    let settings = &config.gates;
+    let dir = clean_dir(&settings.dir.value)?;
+    if !survey.has_dir(&dir) {
+        return Err(CliError::usage(format!(
+            "the base has no directory {dir:?}; --dir is relative to the repository's top"
+        )));
+    }
+    let found = survey.detect(&dir);
+    let check = match (flags.no_check, &settings.check.value) {
+        (true, _) => None,
+        (false, Some(line)) => Some(command(line, settings.check.origin.clone())),
+        (false, None) => Some(found.check.clone().ok_or_else(|| no_check(survey, &dir))?),
+    };
+    Ok(GatePlan {
+        setup: settings
+            .setup
+            .value
+            .as_ref()
+            .map(|line| command(line, settings.setup.origin.clone())),
+        setup_network: settings.setup_network.value,
+        check,
+        test: test(config, flags, &found)?,
+        dir,
+        env: settings.env.value.clone(),
+        timeout_seconds: settings.timeout_seconds.value,
+        parallel: settings.parallel.value,
+        memory_bytes: settings.memory_mb.value << 20,
+    })
+}
+
+fn command(line: &str, origin: Origin) -> CommandSpec {
+    CommandSpec { line: line.to_owned(), tool: tool_of(line), origin }
+}
+
+fn no_check(survey: &Survey, dir: &str) -> CliError {
+    let place = survey.top().join(dir);
+    CliError::usage(format!(
+        "no typecheck was found in {} (looked for Cargo, TypeScript, mypy, pyright and Go projects); give one with \
+         --check CMD, or go without by --no-check",
+        place.display()
+    ))
+}
+
+fn test(
+    config: &Config,
+    flags: &GateFlags,
+    found: &Detected,
+) -> Result<Option<CommandSpec>, CliError> {
+    match flags.test.as_deref() {
+        Some("auto") => found.test.clone().map(Some).ok_or_else(|| {
+            CliError::usage(
+                "--test auto: no test command was found in the repository; give it with --test CMD",
+            )
+        }),
+        Some(line) => Ok(Some(command(line, Origin::Flag))),
+        None => {
+            let set = &config.gates.test;
+            Ok(set.value.as_ref().map(|line| command(line, set.origin.clone())))
+        }
+    }
+}
+
+/// A directory below the top: relative, without `..`; empty for the top itself.
+fn clean_dir(dir: &str) -> Result<String, CliError> {
+    let parts: Vec<&str> = dir.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if dir.starts_with('/') || parts.contains(&"..") {
+        return Err(CliError::usage(format!(
+            "--dir {dir}: give a directory inside the repository, relative to its top"
+        )));
+    }
+    Ok(parts.join("/"))
+}
+
+fn judging(
+    config: &Config,
+    flags: Option<&JudgeFlags>,
+    lanes: &[Lane],
+    has_task: bool,
+) -> Result<JudgePlan, CliError> {
+    let settings = &config.judges;
+    let off = JudgePlan {
+        judges: Vec::new(),
+        models: Vec::new(),
+        synth: None,
+        finalists: settings.finalists.value,
+    };
+    let Some(flags) = flags else { return Ok(off) };
+    let asked = !flags.judges.is_empty() || !flags.judge_models.is_empty();
+    if asked && !has_task {
+        return Err(CliError::usage(
+            "judges compare candidates by the task: give it with --task or --task-file",
+        ));
+    }
+    if flags.no_judge || !has_task || !(settings.enabled.value || asked) {
+        return Ok(off);
+    }
+    let models = judge_models(config, flags, lanes)?;
+    if models.is_empty() {
+        return if asked { Err(no_judge_model()) } else { Ok(off) };
+    }
+    let synth = settings.synth.value.clone().or_else(|| models.first().cloned());
+    Ok(JudgePlan {
+        judges: judges(config, flags),
+        synth: synth.filter(|_| !flags.no_synth),
+        models,
+        ..off
+    })
+}
+
+fn no_judge_model() -> CliError {
+    CliError::usage(
+        "--judge: no model can be asked; name one with --judge-model PROVIDER:MODEL, or set a provider's key",
+    )
+}
+
+fn judges(config: &Config, flags: &JudgeFlags) -> Vec<JudgeId> {
+    let set = &config.judges.use_.value;
+    match (flags.judges.is_empty(), set.is_empty()) {
+        (false, _) => flags.judges.iter().map(JudgeId::new).collect(),
+        (true, false) => set.clone(),
+        (true, true) => DEFAULT_PANEL.iter().map(|id| JudgeId::new(*id)).collect(),
+    }
+}
+
+/// Flags, else the config, else the lanes' own models, else the models that can be asked.
+fn judge_models(
+    config: &Config,
+    flags: &JudgeFlags,
+    lanes: &[Lane],
+) -> Result<Vec<ModelRef>, CliError> {
+    let wrong =
+        |text: &String| CliError::usage(format!("--judge-model {text}: write PROVIDER:MODEL"));
+    let mut models: Vec<ModelRef> = flags
+        .judge_models
+        .iter()
+        .map(|text| parse_model(text).ok_or_else(|| wrong(text)))
+        .collect::<Result<_, _>>()?;
+    if models.is_empty() {
+        models.clone_from(&config.judges.models.value);
+    }
+    if models.is_empty() {
+        models = lanes.iter().map(|lane| lane.model.clone()).collect();
+    }
+    if models.is_empty() {
+        models = config.default_models();
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    models.retain(|model| seen.insert(model.clone()));
+    for model in &models {
+        let provider = config.provider(&model.provider)?;
+        if let Some(missing) = provider.missing_key() {
+            return Err(CliError::usage(missing));
+        }
+    }
+    Ok(models)
+}
+
+fn trust(flags: Option<&JudgeFlags>) -> Vec<Family> {
+    flags.map(|flags| flags.trust.iter().map(Family::new).collect()).unwrap_or_default()
+}

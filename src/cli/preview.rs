@@ -1,0 +1,111 @@
+//! What will happen, before it happens: the dry run, and the commands that are about to run.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use super::context::Context;
+use super::flags::OutputFlags;
+use super::launch::Prepared;
+use super::output::{write_json, write_stdout};
+use super::{CliError, Exit};
+use crate::model::{CommandSpec, Cost, ModelRef, Plan};
+use crate::pipeline::{Estimate, estimate};
+
+/// Prints lanes, commands, the largest number of calls and what they can cost; runs nothing.
+pub fn dry_run(
+    prepared: &Prepared,
+    output: &OutputFlags,
+    _context: &Context,
+) -> Result<Exit, CliError> {
+    let estimate = estimate(&prepared.plan, &prepared.config, prepared.given.len());
+    if output.json {
+        write_json(&serde_json::json!({
+            "version": 1,
+            "plan": prepared.plan,
+            "base": { "commit": prepared.survey.commit(), "tree": prepared.survey.tree() },
+            "most_calls": estimate.calls,
+            "most_cost": estimate.cost,
+            "priced_input_tokens_per_call": estimate.input_tokens_per_call,
+        }))?;
+    } else {
+        write_stdout(text(&prepared.plan, &estimate).as_bytes())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn text(plan: &Plan, estimate: &Estimate) -> String {
+    let mut out = String::new();
+    for lane in &plan.lanes {
+        let _ = writeln!(out, "lane    {} = {} x {}", lane.name, lane.model, lane.attempts);
+    }
+    for line in commands(plan) {
+        let _ = writeln!(out, "{line}");
+    }
+    let judges: Vec<_> = plan.judging.judges.iter().map(|id| id.as_str()).collect();
+    let models: Vec<_> = plan.judging.models.iter().map(ModelRef::to_string).collect();
+    match judges.is_empty() {
+        true => out.push_str("judges  none: the choice is made from evidence alone\n"),
+        false => {
+            let _ = writeln!(out, "judges  {} by {}", judges.join(", "), models.join(", "));
+        }
+    }
+    if let Some(synth) = &plan.judging.synth {
+        let _ = writeln!(out, "synth   {synth}");
+    }
+    let _ = writeln!(out, "calls   at most {} (retries of failed calls left out)", estimate.calls);
+    let _ = writeln!(out, "cost    {}", cost(plan, estimate));
+    out
+}
+
+fn cost(plan: &Plan, estimate: &Estimate) -> String {
+    let bound = match (estimate.calls, estimate.cost) {
+        (0, _) => "none: no model is asked".to_owned(),
+        (_, Cost { partly_unknown: true, .. }) => {
+            "price unknown for some models: set prices in [providers.NAME] of config.toml"
+                .to_owned()
+        }
+        (_, cost) => format!(
+            "at most {cost}, if every call used {} input tokens and its whole answer",
+            estimate.input_tokens_per_call
+        ),
+    };
+    match plan.limits.budget {
+        Some(budget) => format!("{bound}; --budget stops the run at {budget}"),
+        None => bound,
+    }
+}
+
+fn commands(plan: &Plan) -> Vec<String> {
+    let gates = &plan.gates;
+    let line = |name: &str, command: &CommandSpec| {
+        format!("{name:<7} {} ({})", command.line, command.origin)
+    };
+    let mut lines = Vec::new();
+    lines.extend(gates.setup.as_ref().map(|command| line("setup", command)));
+    match &gates.check {
+        Some(command) => lines.push(line("check", command)),
+        None => lines.push("check   none (--no-check)".to_owned()),
+    }
+    lines.extend(gates.test.as_ref().map(|command| line("test", command)));
+    lines
+}
+
+/// Tells the gate commands and the uncommitted changes on standard error before anything runs.
+pub fn announce(prepared: &Prepared, output: &OutputFlags) -> Result<(), CliError> {
+    if output.quiet {
+        return Ok(());
+    }
+    let mut lines = commands(&prepared.plan);
+    let dirty = prepared.survey.dirty();
+    let count = dirty.tracked + dirty.untracked;
+    if count > 0 && !prepared.plan.dirty {
+        lines.push(format!(
+            "note    {count} uncommitted changes ({}) are left out; --dirty includes them",
+            dirty.examples.join(", ")
+        ));
+    }
+    let text = lines.iter().fold(String::new(), |text, line| text + line + "\n");
+    // Standard error may be closed; that is no reason not to run.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! `bakeoff probe` and `bakeoff stop`.
+
+use std::fmt::Write as _;
+
+use super::context::Context;
+use super::output::{write_json, write_stdout};
+use super::{CliError, Exit};
+use crate::control::{ControlError, Reply, Request, Snapshot, ask};
+use crate::journal::Runs;
+use crate::report;
+
+/// Show what a running run is doing, without asking a model
+#[derive(clap::Args, Debug)]
+pub struct Probe {
+    /// The run: its id, the beginning or end of its id, or `latest`
+    #[arg(default_value = "latest")]
+    run: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Stop a running run; what was done so far is kept
+#[derive(clap::Args, Debug)]
+pub struct Stop {
+    /// The run: its id, the beginning or end of its id, or `latest`
+    #[arg(default_value = "latest")]
+    run: String,
+}
+
+impl From<ControlError> for CliError {
+    fn from(error: ControlError) -> Self {
+        match error {
+            ControlError::NotRunning(_) => Self::usage(error),
+            ControlError::Protocol(_) => Self::internal(error),
+        }
+    }
+}
+
+impl Probe {
+    /// Prints the snapshot.
+    pub fn run(self, context: &Context) -> Result<Exit, CliError> {
+        match talk(&self.run, Request::Probe, context)? {
+            Reply::Snapshot { snapshot } if self.json => write_json(&snapshot)?,
+            Reply::Snapshot { snapshot } => write_stdout(text(&snapshot).as_bytes())?,
+            other => return Err(unexpected(&other)),
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Stop {
+    /// Stops the run.
+    pub fn run(self, context: &Context) -> Result<Exit, CliError> {
+        match talk(&self.run, Request::Stop, context)? {
+            Reply::Stopping => write_stdout(b"stopping\n")?,
+            other => return Err(unexpected(&other)),
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn talk(run: &str, request: Request, context: &Context) -> Result<Reply, CliError> {
+    let dir = Runs::new(&context.state).find(run)?;
+    Ok(ask(dir.path(), request)?)
+}
+
+fn unexpected(reply: &Reply) -> CliError {
+    CliError::internal(format!("the engine gave an unexpected answer: {reply:?}"))
+}
+
+fn text(snapshot: &Snapshot) -> String {
+    let mut out = String::new();
+    let run = snapshot.run.as_ref().map(ToString::to_string).unwrap_or_default();
+    let stage = snapshot.stage.map(|stage| format!("{stage:?}").to_lowercase()).unwrap_or_default();
+    let _ = writeln!(out, "run {run}: {}", report::line(&snapshot.title));
+    let _ = writeln!(
+        out,
+        "stage {stage}, {} admitted, {} gate reports, {} ballots",
+        snapshot.admitted, snapshot.gated, snapshot.ballots
+    );
+    for (id, lane) in &snapshot.lanes {
+        let doing = match &lane.stop {
+            Some(stop) => format!("ended: {stop:?}"),
+            None => format!("turn {}: {}", lane.turn, report::line(&lane.activity)),
+        };
+        let _ = writeln!(out, "  {id:<16} {} tokens  {doing}", lane.usage.tokens());
+    }
+    out
+}

@@ -1,0 +1,67 @@
+//! The commented `bakeoff.toml` that `init` writes.
+
+/// A starter file for a repository in which these commands were found. It sets only what was found;
+/// everything else stands there as a comment with its default.
+pub fn starter(check: Option<&str>, test: Option<&str>) -> String {
+    let line = |key: &str, found: Option<&str>, example: &str| match found {
+        Some(command) => format!("{key} = {}", toml::Value::String(command.to_owned())),
+        None => format!("# {key} = {example:?}"),
+    };
+    format!(
+        "{HEAD}\n{}\n\n{TEST_NOTE}\n{}\n{REST}",
+        line("check", check, "make typecheck"),
+        line("test", test, "make test"),
+    )
+}
+
+const HEAD: &str = r#"# How bakeoff proves and picks changes to this repository. Every key is optional.
+# A run reads this file from its base commit, never from the working tree or a candidate.
+
+[gates]
+# The typecheck: every candidate has to pass it, in a sandbox without a network."#;
+
+const TEST_NOTE: &str =
+    "# The tests: run after the typecheck. What failed before is told from what a candidate broke.";
+
+const REST: &str = r#"
+# Runs once on the base, before its gates (for example to build what the gates need).
+# setup = "npm ci --offline"
+
+# The package of a monorepo in which the gates run.
+# dir = "packages/core"
+
+# Seconds that one command may take.
+# timeout_seconds = 600
+
+# Ignored directories of your checkout that the gates need, carried along as snapshots.
+# carry = ["node_modules"]
+
+# The keys below need `bakeoff trust` (or belong in your own config.toml): they use your machine,
+# your money, your network or your environment.
+# setup_network = true
+# env = ["DATABASE_URL"]
+# parallel = 2
+# memory_mb = 8192
+
+# [lanes.fast]
+# model = "openai:MODEL"
+# attempts = 3
+
+# [judges]
+# enabled = true
+# finalists = 4
+
+# [limits]
+# max_parallel = 4
+# budget_usd = 5.0
+# max_seconds = 3600
+# max_tool_iterations = 90
+
+# [providers.local]
+# wire = "openai-chat"
+# base_url = "http://127.0.0.1:8000/v1"
+# key_env = ""
+
+# [tools]
+# grep = false
+"#;

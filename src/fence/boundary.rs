@@ -1,0 +1,203 @@
+//! Every place where text that others wrote enters a prompt (contract C25).
+//!
+//! Lives here: one enumeration, with what each boundary lets in and how it is held, and the table
+//! for `docs/foreign-text.md`. Never here: the fences themselves.
+
+/// How foreign text is held at a boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment {
+    /// In a fence, always.
+    Fenced,
+    /// In a fence, unless the user trusts the repository that it comes from.
+    FencedUnlessTrusted,
+    /// In the tool role with its exact bytes, because edits need them (contract C30).
+    ToolRole,
+    /// In a sentence, as one neutralised line of at most 200 characters.
+    Inline,
+    /// As an instruction, by design; held by who may write to it (contract C26).
+    Instruction,
+}
+
+impl Treatment {
+    /// In words, for the table.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Fenced => "fenced",
+            Self::FencedUnlessTrusted => "fenced, unless the repository is trusted",
+            Self::ToolRole => "tool role, exact bytes",
+            Self::Inline => "one neutralised line of at most 200 characters",
+            Self::Instruction => "instruction by design",
+        }
+    }
+}
+
+/// A place where text that others wrote enters a prompt. A new place needs a row here: the only other
+/// constructor of untrusted text is for the command `fence`, and a test looks for its callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Boundary {
+    /// The operator's task.
+    Task,
+    /// `AGENTS.md` of the target repository.
+    RepositoryInstructions,
+    /// The command line of a gate, and the directory in which it runs.
+    GateCommand,
+    /// What a tool gives back to a worker.
+    ToolResult,
+    /// What a failed gate printed, fed back to the candidate's worker.
+    SteeringOutput,
+    /// A candidate's diff.
+    Diff,
+    /// The closing words of a candidate's author.
+    Answer,
+    /// What a candidate's author claims.
+    Claims,
+    /// What a gate printed.
+    GateOutput,
+    /// A file of the base commit, shown to the synthesizer.
+    BaseFile,
+    /// A judge's reasons, shown to the synthesizer.
+    BallotReason,
+    /// What was wrong with a model's reply, where it quotes the reply.
+    ReplyFault,
+}
+
+impl Boundary {
+    /// All, in the table's order.
+    pub const ALL: [Self; 12] = [
+        Self::Task,
+        Self::RepositoryInstructions,
+        Self::GateCommand,
+        Self::ToolResult,
+        Self::SteeringOutput,
+        Self::Diff,
+        Self::Answer,
+        Self::Claims,
+        Self::GateOutput,
+        Self::BaseFile,
+        Self::BallotReason,
+        Self::ReplyFault,
+    ];
+
+    /// The label of its fences.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::RepositoryInstructions => "repository instructions",
+            Self::GateCommand => "gate command",
+            Self::ToolResult => "tool result",
+            Self::SteeringOutput => "failed gate output",
+            Self::Diff => "diff",
+            Self::Answer => "author answer",
+            Self::Claims => "author claims",
+            Self::GateOutput => "gate output",
+            Self::BaseFile => "base file",
+            Self::BallotReason => "ballot reason",
+            Self::ReplyFault => "reply fault",
+        }
+    }
+
+    /// Who writes it.
+    pub fn author(self) -> &'static str {
+        match self {
+            Self::Task => "the operator",
+            Self::RepositoryInstructions => "whoever may commit to the repository",
+            Self::GateCommand => "the operator, or the repository's own config",
+            Self::ToolResult => "the repository's files, and what inspection commands print",
+            Self::SteeringOutput | Self::GateOutput => "the candidate's code and the gate's tools",
+            Self::Diff => "a worker's model, or whoever made the diff elsewhere",
+            Self::Answer | Self::Claims => "a worker's model",
+            Self::BaseFile => "whoever may commit to the repository",
+            Self::BallotReason => "a judge's model, which read foreign text",
+            Self::ReplyFault => "a judge's or the synthesizer's model",
+        }
+    }
+
+    /// How it is held.
+    pub fn treatment(self) -> Treatment {
+        match self {
+            Self::Task => Treatment::Instruction,
+            Self::RepositoryInstructions => Treatment::FencedUnlessTrusted,
+            Self::GateCommand => Treatment::Inline,
+            Self::ToolResult => Treatment::ToolRole,
+            _ => Treatment::Fenced,
+        }
+    }
+
+    /// The templates that it enters, none for text that no template holds.
+    pub fn templates(self) -> &'static [&'static str] {
+        match self {
+            Self::Task => &["worker_task", "judge", "synth"],
+            Self::RepositoryInstructions => &["worker_task"],
+            Self::GateCommand => &["worker_task", "gate_failure", "judge", "synth"],
+            Self::ToolResult => &[],
+            Self::SteeringOutput => &["gate_failure"],
+            Self::Diff | Self::Answer | Self::Claims | Self::GateOutput => &["judge", "synth"],
+            Self::BaseFile | Self::BallotReason => &["synth"],
+            Self::ReplyFault => &["judge_retry", "synth_retry"],
+        }
+    }
+}
+
+/// The table of all boundaries as Markdown, generated into `docs/foreign-text.md`.
+pub fn table() -> String {
+    let mut table =
+        String::from("| Boundary | Written by | Enters | Held by |\n| --- | --- | --- | --- |\n");
+    for boundary in Boundary::ALL {
+        let templates = match boundary.templates() {
+            [] => "the conversation's tool role".to_owned(),
+            names => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+        };
+        table.push_str(&format!(
+            "| {} | {} | {templates} | {} |\n",
+            boundary.label(),
+            boundary.author(),
+            boundary.treatment().words(),
+        ));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract C25 C29
+    #[test]
+    fn the_page_holds_this_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/foreign-text.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = page.split_once("<!-- boundaries -->\n").unwrap();
+        let (now, after) = rest.split_once("<!-- /boundaries -->").unwrap();
+        if std::env::var_os("BLESS").is_some() {
+            let table = table();
+            let page = format!("{before}<!-- boundaries -->\n{table}<!-- /boundaries -->{after}");
+            std::fs::write(path, page).unwrap();
+        } else {
+            assert_eq!(now, table(), "run this test with BLESS=1 to write the table again");
+        }
+        assert!(page.contains("A fence lowers the odds, no more."));
+    }
+
+    #[test]
+    fn all_boundaries_are_listed_once() {
+        let mut all = Boundary::ALL.to_vec();
+        all.dedup();
+        // Exhaustive on purpose: a new boundary has to be named here, in ALL and in the table.
+        for boundary in all {
+            match boundary {
+                Boundary::Task
+                | Boundary::RepositoryInstructions
+                | Boundary::GateCommand
+                | Boundary::ToolResult
+                | Boundary::SteeringOutput
+                | Boundary::Diff
+                | Boundary::Answer
+                | Boundary::Claims
+                | Boundary::GateOutput
+                | Boundary::BaseFile
+                | Boundary::BallotReason
+                | Boundary::ReplyFault => assert!(!boundary.label().is_empty()),
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A candidate's run of a gate against the base's own: what is new, what is gone, and the verdict.
+//!
+//! The rules, in order:
+//! 1. What could not run is `Infra`: a missing dependency; a missing tool that the base missed too; a
+//!    command that the system killed; a timeout that the base had too.
+//! 2. A timeout or a crash that the base did not have is a failure.
+//! 3. Tests that the base runs and the candidate's run does not show are a failure, whatever the exit
+//!    status: a run that stops early, or tests that were compiled out, prove nothing.
+//! 4. Exit status 0 is a pass.
+//! 5. Failures that the base does not have (by code, path and message; lines move) are a failure.
+//! 6. Only failures of the base are left: a pass, told as unchanged. They are not the candidate's
+//!    fault; which candidate mends them is what the choice looks at (`fixed`).
+//! 7. The tool gave nothing to compare: a failure when the base passed, and `Infra` when the base fails
+//!    too, because then the gate says nothing about this candidate.
+//! 8. Errors that are only in test targets (Cargo) are told and fail nobody.
+
+use std::collections::BTreeMap;
+
+use super::infra;
+use super::outcome::Outcome;
+use crate::model::{BaseComparison, Diagnostic, Verdict};
+use crate::sandbox::JobStatus;
+
+/// What the base's own run of a gate says. A base that fails is a failure here; it only becomes
+/// nobody's fault in a comparison.
+pub fn base_verdict(run: &Outcome) -> Verdict {
+    if run.is_success() {
+        return Verdict::Pass;
+    }
+    if let Some(reason) = could_not_run(run) {
+        return Verdict::Infra { reason };
+    }
+    if run.status == JobStatus::TimedOut {
+        let reason =
+            format!("the base {}; raise timeout_seconds or name a quicker command", run.ending());
+        return Verdict::Infra { reason };
+    }
+    if only_soft(run) {
+        return Verdict::Pass;
+    }
+    let failures: Vec<&Diagnostic> = run.reading.failures().collect();
+    let what = if failures.is_empty() { run.ending() } else { told(&failures) };
+    Verdict::Fail { reason: format!("the base itself fails: {what}") }
+}
+
+/// What keeps a failed command from having been a proof at all.
+fn could_not_run(run: &Outcome) -> Option<String> {
+    infra::missing_tool(run.exit(), &run.output)
+        .or_else(|| missing_dependency(run))
+        .or_else(|| infra::killed(run.exit(), run.signal()))
+}
+
+/// An unresolved import is a compiler's diagnostic; only a run without any can miss a dependency.
+fn missing_dependency(run: &Outcome) -> Option<String> {
+    let silent = run.reading.is_clean() && run.reading.soft.is_empty();
+    silent.then(|| infra::missing_dependency(&run.output)).flatten()
+}
+
+/// A candidate's verdict and its comparison. `base` is the base's run of the same command, which was
+/// neither `Infra` nor skipped.
+pub fn candidate_verdict(base: &Outcome, run: &Outcome) -> (Verdict, BaseComparison) {
+    let comparison = compare(base, run);
+    let verdict = verdict(base, run, &comparison);
+    (verdict, comparison)
+}
+
+fn verdict(base: &Outcome, run: &Outcome, comparison: &BaseComparison) -> Verdict {
+    let fail = |reason: String| Verdict::Fail { reason };
+    if run.status == JobStatus::TimedOut {
+        let base = base.elapsed.as_secs_f32();
+        return fail(format!("{}; the base took {base:.1} s", run.ending()));
+    }
+    if !run.is_success()
+        && let Some(reason) =
+            missing_dependency(run).or_else(|| infra::killed(run.exit(), run.signal()))
+    {
+        return Verdict::Infra { reason };
+    }
+    let gone = vanished(base, run);
+    if !comparison.new_failures.is_empty() && !run.is_success() {
+        let new: Vec<&Diagnostic> = comparison.new_failures.iter().collect();
+        return fail(format!("{} that the base does not have", told(&new)));
+    }
+    if !gone.is_empty() && run.dropped > 0 {
+        return Verdict::Infra {
+            reason: format!(
+                "{} bytes of its output were not kept, so that not every test of the base was seen; \
+                 name a quieter test command",
+                run.dropped
+            ),
+        };
+    }
+    if !gone.is_empty() {
+        return fail(format!("tests of the base did not run: {}", some_of(&gone)));
+    }
+    if run.is_success() || only_soft(run) {
+        return Verdict::Pass;
+    }
+    match (comparison.unchanged > 0, comparison.base_passed) {
+        (true, _) => Verdict::Pass,
+        (false, true) => fail(format!("{}, where the base passes", run.ending())),
+        (false, false) => Verdict::Infra {
+            reason: format!(
+                "{}, and the base fails this gate too: its output can't be compared, so it proves \
+                 nothing; mend the base or name a command that passes on it",
+                run.ending()
+            ),
+        },
+    }
+}
+
+/// Whether a failed run shows errors of test targets and nothing else.
+fn only_soft(run: &Outcome) -> bool {
+    run.exit().is_some() && run.reading.is_clean() && !run.reading.soft.is_empty()
+}
+
+/// What is new, gone and unchanged.
+fn compare(base: &Outcome, run: &Outcome) -> BaseComparison {
+    let (base_says, run_says) = (&base.reading, &run.reading);
+    let (mut new_failures, same_errors) = beyond(&run_says.errors, &base_says.errors, error_key);
+    let (new_tests, same_tests) = beyond(&run_says.failed, &base_says.failed, test_key);
+    let (mut fixed, _) = beyond(&base_says.errors, &run_says.errors, error_key);
+    let (fixed_tests, _) = beyond(&base_says.failed, &run_says.failed, test_key);
+    new_failures.extend(new_tests);
+    fixed.extend(fixed_tests);
+    BaseComparison {
+        base_passed: base.is_success() || only_soft(base),
+        new_failures,
+        fixed,
+        unchanged: same_errors + same_tests,
+        by_diagnostic: !run_says.is_clean()
+            || !base_says.is_clean()
+            || !base_says.passed.is_empty(),
+    }
+}
+
+/// What of `these` is not among `those`, and how many are. Counted, so that a second equal error in
+/// one file is a new one.
+fn beyond<'a>(
+    these: &'a [Diagnostic],
+    those: &'a [Diagnostic],
+    key: fn(&'a Diagnostic) -> Key<'a>,
+) -> (Vec<Diagnostic>, u64) {
+    let mut left: BTreeMap<Key<'_>, u32> = BTreeMap::new();
+    for each in those {
+        *left.entry(key(each)).or_default() += 1;
+    }
+    let mut shared = 0;
+    let mut extra = Vec::new();
+    for each in these {
+        match left.get_mut(&key(each)) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                shared += 1;
+            }
+            _ => extra.push(each.clone()),
+        }
+    }
+    (extra, shared)
+}
+
+type Key<'a> = (&'a str, &'a str, &'a str);
+
+/// Lines move with every edit above them.
+fn error_key(each: &Diagnostic) -> Key<'_> {
+    (&each.code, &each.path, &each.message)
+}
+
+/// A failed test is known by its name alone: its message holds values.
+fn test_key(each: &Diagnostic) -> Key<'_> {
+    (&each.code, "", "")
+}
+
+/// Tests that the base ran, whether they passed or failed, and the candidate's run does not show.
+fn vanished(base: &Outcome, run: &Outcome) -> Vec<String> {
+    let shown: Vec<&str> = ran(run).collect();
+    // A runner that shows no test at all on the base can't be asked.
+    let mut gone: Vec<String> = ran(base)
+        .filter(|name| !shown.iter().any(|other| stem(other) == stem(name)))
+        .map(|name| stem(name).to_owned())
+        .collect();
+    gone.sort();
+    gone.dedup();
+    gone
+}
+
+fn ran(run: &Outcome) -> impl Iterator<Item = &str> {
+    let passed = run.reading.passed.keys().map(String::as_str);
+    passed.chain(run.reading.failed.iter().map(|each| each.code.as_str()))
+}
+
+/// A parametrised test without its parameters, which may hold anything; a Go subtest's test.
+fn stem(name: &str) -> &str {
+    let name = name.split('[').next().unwrap_or(name);
+    match name.rfind('.') {
+        // `example/pkg.TestA/case`: a slash behind the last dot begins a subtest's name.
+        Some(dot) if !name.contains("::") => match name[dot..].find('/') {
+            Some(slash) => &name[..dot + slash],
+            None => name,
+        },
+        _ => name,
+    }
+}
+
+/// A few failures in words.
+fn told(failures: &[&Diagnostic]) -> String {
+    let first = failures.first().map(|each| told_one(each)).unwrap_or_default();
+    match failures.len() {
+        0 | 1 => format!("1 failure: {first}"),
+        more => format!("{more} failures, first {first}"),
+    }
+}
+
+fn told_one(each: &Diagnostic) -> String {
+    let place = match (each.path.as_str(), each.line) {
+        // A test's name says where it is.
+        ("", _) => String::new(),
+        (path, _) if each.code.contains(path) => String::new(),
+        (path, 0) => format!("{path}: "),
+        (path, line) => format!("{path}:{line}: "),
+    };
+    match each.code.as_str() {
+        "" => format!("{place}{}", each.message),
+        code => format!("{place}{code}: {}", each.message),
+    }
+}
+
+fn some_of(names: &[String]) -> String {
+    let shown = names.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > 3 { format!("{shown} and {} more", names.len() - 3) } else { shown }
+}
+
+#[cfg(test)]
+mod tests;

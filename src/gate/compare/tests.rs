@@ -1,0 +1,156 @@
+//! The rules of the comparison, one by one.
+
+use std::time::Duration;
+
+use super::*;
+use crate::gate::tool_of;
+use crate::model::{CommandSpec, Origin};
+use crate::sandbox::JobExit;
+
+fn run(line: &str, status: JobStatus, output: &str) -> Outcome {
+    let command = CommandSpec { line: line.to_owned(), tool: tool_of(line), origin: Origin::Flag };
+    let exit = JobExit {
+        status,
+        output: output.as_bytes().to_vec(),
+        dropped: 0,
+        elapsed: Duration::from_secs(1),
+    };
+    Outcome::of(&command, exit, "/w")
+}
+
+fn tsc(status: i32, output: &str) -> Outcome {
+    run("tsc --noEmit", JobStatus::Exited(status), output)
+}
+
+fn pytest(status: i32, summary: &str) -> Outcome {
+    let output = format!("== short test summary info ==\n{summary}\n");
+    run("pytest", JobStatus::Exited(status), &output)
+}
+
+fn other(status: i32) -> Outcome {
+    run("make test", JobStatus::Exited(status), "something\n")
+}
+
+fn kind(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Fail { .. } => "fail",
+        Verdict::Infra { .. } => "infra",
+        Verdict::Skipped { .. } => "skipped",
+    }
+}
+
+fn reason(verdict: &Verdict) -> &str {
+    match verdict {
+        Verdict::Pass => "",
+        Verdict::Fail { reason } | Verdict::Infra { reason } | Verdict::Skipped { reason } => {
+            reason
+        }
+    }
+}
+
+#[test]
+fn a_new_error_fails_and_an_old_one_that_moved_does_not() {
+    let base = tsc(2, "a.ts(3,1): error TS1: old\n");
+    let moved = tsc(2, "a.ts(9,1): error TS1: old\n");
+    let (verdict, told) = candidate_verdict(&base, &moved);
+    assert_eq!((kind(&verdict), told.unchanged, told.by_diagnostic), ("pass", 1, true));
+    assert!(!told.base_passed && told.new_failures.is_empty());
+
+    let twice = tsc(2, "a.ts(9,1): error TS1: old\na.ts(12,1): error TS1: old\n");
+    let (verdict, told) = candidate_verdict(&base, &twice);
+    assert_eq!((kind(&verdict), told.new_failures.len(), told.unchanged), ("fail", 1, 1));
+
+    let (verdict, told) = candidate_verdict(&base, &tsc(0, ""));
+    assert_eq!((kind(&verdict), told.fixed.len()), ("pass", 1));
+
+    let (verdict, _) = candidate_verdict(&tsc(0, ""), &tsc(2, "b.ts(1,2): error TS9: new\n"));
+    assert_eq!(reason(&verdict), "1 failure: b.ts:1: TS9: new that the base does not have");
+}
+
+#[test]
+fn tests_are_compared_by_name() {
+    let base = pytest(1, "PASSED t.py::a\nFAILED t.py::b - assert 1 == 2");
+    let same = pytest(1, "PASSED t.py::a\nFAILED t.py::b - assert 5 == 2");
+    let (verdict, told) = candidate_verdict(&base, &same);
+    assert_eq!((kind(&verdict), told.unchanged), ("pass", 1));
+    let broke = pytest(1, "PASSED t.py::b\nFAILED t.py::a - assert 1 == 2");
+    let (verdict, told) = candidate_verdict(&base, &broke);
+    assert_eq!((kind(&verdict), told.fixed.len()), ("fail", 1));
+    assert!(reason(&verdict).contains("t.py::a"));
+    let mended = pytest(0, "PASSED t.py::a\nPASSED t.py::b");
+    assert_eq!(kind(&candidate_verdict(&base, &mended).0), "pass");
+}
+
+#[test]
+fn a_test_of_the_base_that_does_not_run_is_a_failure_even_with_exit_0() {
+    let base = pytest(0, "PASSED t.py::a\nPASSED t.py::p[1-2]");
+    let (verdict, _) = candidate_verdict(&base, &run("pytest", JobStatus::Exited(0), ""));
+    assert_eq!(reason(&verdict), "tests of the base did not run: t.py::a, t.py::p");
+    // Parameters may change; the test is still there.
+    let (verdict, _) = candidate_verdict(&base, &pytest(0, "PASSED t.py::a\nPASSED t.py::p[3]"));
+    assert_eq!(kind(&verdict), "pass");
+    // A failing test that is gone is not mended.
+    let failing = pytest(1, "FAILED t.py::a - assert False");
+    assert_eq!(kind(&candidate_verdict(&failing, &pytest(0, "")).0), "fail");
+    // Output that was not kept whole can't show every test.
+    let mut long = run("pytest", JobStatus::Exited(0), "");
+    long.dropped = 10;
+    assert_eq!(kind(&candidate_verdict(&base, &long).0), "infra");
+}
+
+#[test]
+fn where_only_exit_statuses_speak_a_failing_base_proves_nothing() {
+    let (verdict, told) = candidate_verdict(&other(0), &other(1));
+    assert_eq!((kind(&verdict), told.by_diagnostic), ("fail", false));
+    let (verdict, _) = candidate_verdict(&other(1), &other(1));
+    assert_eq!(kind(&verdict), "infra");
+    assert!(reason(&verdict).contains("proves nothing"), "{}", reason(&verdict));
+    assert_eq!(kind(&candidate_verdict(&other(1), &other(0)).0), "pass");
+    // Errors that are gone without a success: something else broke.
+    let base = tsc(2, "a.ts(3,1): error TS1: old\n");
+    assert_eq!(kind(&candidate_verdict(&base, &tsc(1, "Segmentation fault\n")).0), "infra");
+}
+
+#[test]
+fn a_timeout_that_the_base_did_not_have_fails() {
+    let slow = run("make test", JobStatus::TimedOut, "");
+    let (verdict, _) = candidate_verdict(&other(0), &slow);
+    assert_eq!(reason(&verdict), "timed out after 1 s; the base took 1.0 s");
+    assert_eq!(kind(&base_verdict(&slow)), "infra");
+}
+
+#[test]
+fn what_could_not_run_is_nobodys_failure() {
+    let missing = run("mypy .", JobStatus::Exited(127), "sh: 1: mypy: not found\n");
+    assert_eq!(kind(&base_verdict(&missing)), "infra");
+    // The tool was there for the base: the candidate broke the command.
+    let base = run("mypy .", JobStatus::Exited(0), "");
+    assert_eq!(kind(&candidate_verdict(&base, &missing).0), "fail");
+
+    let offline =
+        "error: no matching package named `zz` found\nyou're using offline mode (--offline)\n";
+    let fine = run("cargo check", JobStatus::Exited(0), "");
+    let offline = run("cargo check", JobStatus::Exited(101), offline);
+    let (verdict, _) = candidate_verdict(&fine, &offline);
+    assert_eq!(kind(&verdict), "infra");
+    assert!(reason(&verdict).contains("cargo fetch"));
+
+    let killed = run("make test", JobStatus::Signalled(9), "");
+    assert_eq!(kind(&candidate_verdict(&other(0), &killed).0), "infra");
+    let crashed = run("make test", JobStatus::Signalled(11), "");
+    assert_eq!(kind(&candidate_verdict(&other(0), &crashed).0), "fail");
+}
+
+#[test]
+fn errors_in_test_targets_alone_fail_nobody() {
+    let soft = include_str!("../../../tests/fixtures/gate/cargocheck_soft.txt");
+    let hard = include_str!("../../../tests/fixtures/gate/cargocheck_hard.txt");
+    let check = |status, output| run("cargo check", JobStatus::Exited(status), output);
+    let fine = check(0, "");
+    assert_eq!(kind(&candidate_verdict(&fine, &check(101, soft)).0), "pass");
+    assert_eq!(kind(&candidate_verdict(&fine, &check(101, hard)).0), "fail");
+    assert_eq!(kind(&candidate_verdict(&check(101, soft), &check(101, hard)).0), "fail");
+    assert_eq!(kind(&base_verdict(&check(101, soft))), "pass");
+    assert_eq!(kind(&base_verdict(&check(101, hard))), "fail");
+}

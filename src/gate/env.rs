@@ -1,0 +1,71 @@
+//! The whole environment of a gate's command: the toolchains', a few fixed values, and what the
+//! operator named. Nothing is inherited.
+
+use std::ffi::OsString;
+
+use crate::sandbox::Network;
+
+/// Values that make runs alike: no colours, no prompts, no network of the tools' own, one hash seed.
+const FIXED: [(&str, &str); 12] = [
+    ("CI", "true"),
+    ("TERM", "dumb"),
+    ("NO_COLOR", "1"),
+    ("LANG", "C.UTF-8"),
+    ("LC_ALL", "C.UTF-8"),
+    ("TZ", "UTC"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("CARGO_TERM_COLOR", "never"),
+    ("PYTHONDONTWRITEBYTECODE", "1"),
+    ("PYTHONHASHSEED", "0"),
+    ("NPM_CONFIG_UPDATE_NOTIFIER", "false"),
+    ("NPM_CONFIG_FUND", "false"),
+];
+
+/// What tells the tools that there is no network, so that they say at once what is missing.
+const OFFLINE: [(&str, &str); 6] = [
+    ("CARGO_NET_OFFLINE", "true"),
+    ("NPM_CONFIG_OFFLINE", "true"),
+    ("PIP_NO_INDEX", "1"),
+    ("GOPROXY", "off"),
+    ("GOTOOLCHAIN", "local"),
+    ("UV_OFFLINE", "1"),
+];
+
+/// The environment of one command; a later value of a name takes the place of an earlier one.
+pub fn environment(
+    toolchains: &[(OsString, OsString)],
+    named: &[(OsString, OsString)],
+    network: Network,
+) -> Vec<(OsString, OsString)> {
+    let offline = if network == Network::Off { &OFFLINE[..] } else { &[] };
+    let fixed = FIXED.iter().chain(offline).map(|(name, value)| (name.into(), value.into()));
+    let mut all: Vec<(OsString, OsString)> = Vec::new();
+    for (name, value) in toolchains.iter().cloned().chain(fixed).chain(named.iter().cloned()) {
+        match all.iter_mut().find(|(known, _)| *known == name) {
+            Some(known) => known.1 = value,
+            None => all.push((name, value)),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(all: &[(OsString, OsString)], name: &str) -> Option<String> {
+        all.iter().find(|(known, _)| known == name).map(|(_, v)| v.to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn the_operators_values_win_and_setup_with_a_network_is_not_told_to_be_offline() {
+        let path = [("PATH".into(), "/bin".into()), ("GOPROXY".into(), "x".into())];
+        let named = [("CI".into(), "no".into())];
+        let off = environment(&path, &named, Network::Off);
+        assert_eq!(get(&off, "CI").as_deref(), Some("no"));
+        assert_eq!(get(&off, "GOPROXY").as_deref(), Some("off"));
+        let on = environment(&path, &[], Network::Host);
+        assert_eq!(get(&on, "GOPROXY").as_deref(), Some("x"));
+        assert_eq!(get(&on, "CARGO_NET_OFFLINE"), None);
+    }
+}

@@ -1,0 +1,410 @@
+//! Runs the gates: on the base first, then on each candidate in a throwaway tree of its own.
+//!
+//! Every command gets a fresh tree: what the typecheck of a candidate ran (its macros, its plugins)
+//! must not be able to change what the tests then see. The base's build output lies below each tree as
+//! a read-only layer.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::error::GateError;
+use super::grounds::{Ground, Grounds, Layer};
+use super::outcome::Outcome;
+use super::protect::{self, Gated};
+use super::{compare, env, report};
+use crate::jobs::mint_token;
+use crate::model::{
+    CandidateId, CommandSpec, EventSink, Flag, GateKind, GatePlan, GateReport, RunEvent, TreeId,
+    Verdict, Warning,
+};
+use crate::sandbox::toolchain::Toolchains;
+use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Network, SandboxError, Tier};
+
+/// Output kept of one command: enough for a compiler's JSON of a large workspace.
+const OUTPUT_BYTES: usize = 16 << 20;
+
+/// Processes of one gate at once: a build uses one for each core, test runners more.
+const PROCESSES: u64 = 4096;
+
+/// The gates of a run.
+pub struct Gatekeeper {
+    grounds: Arc<dyn Grounds>,
+    launch: Option<Arc<dyn Launch>>,
+    tier: Tier,
+    toolchains: Toolchains,
+    plan: GatePlan,
+    env: Vec<(OsString, OsString)>,
+    places: Semaphore,
+}
+
+/// What the gates say of the base, and what its candidates build on.
+pub struct BaseGates {
+    /// A report for each gate of the plan, in their order.
+    pub reports: Vec<GateReport>,
+    /// What setup and the base's own gates wrote.
+    layer: Option<Layer>,
+    runs: BTreeMap<GateKind, Outcome>,
+}
+
+impl BaseGates {
+    /// The base's report of a gate.
+    fn report(&self, gate: GateKind) -> Option<&GateReport> {
+        self.reports.iter().find(|report| report.gate == gate)
+    }
+}
+
+/// One command to run somewhere.
+struct Work<'a> {
+    gate: GateKind,
+    command: &'a CommandSpec,
+    who: Option<&'a CandidateId>,
+}
+
+impl Gatekeeper {
+    /// The gates of `plan`. Without `launch` no command runs and each gate that has one is `Infra`
+    /// (contract C18). `env` holds the operator's variables that the plan names, with their values.
+    pub fn new(
+        grounds: Arc<dyn Grounds>,
+        launch: Option<Arc<dyn Launch>>,
+        tier: Tier,
+        toolchains: Toolchains,
+        plan: GatePlan,
+        env: Vec<(OsString, OsString)>,
+    ) -> Self {
+        let places = Semaphore::new(plan.parallel.clamp(1, 1024) as usize);
+        Self { grounds, launch, tier, toolchains, plan, env, places }
+    }
+
+    /// Setup, typecheck and tests on the base. A base that fails a gate is told, not refused; after a
+    /// setup that fails nothing else runs.
+    ///
+    /// # Errors
+    /// [`GateError`] when the engine itself can't go on, or the run is cancelled.
+    pub async fn base(
+        &self,
+        events: &EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<BaseGates, GateError> {
+        let mut gates = BaseGates { reports: Vec::new(), layer: None, runs: BTreeMap::new() };
+        if self.plan.setup.is_none() && self.plan.check.is_none() && self.plan.test.is_none() {
+            return Ok(gates);
+        }
+        let tree = self.lay(self.grounds.base(), None).await?;
+        let mut stopped = None;
+        for (gate, command) in self.commands() {
+            let report = match &stopped {
+                Some(reason) => {
+                    let verdict = Verdict::Skipped { reason: String::clone(reason) };
+                    report::not_run(gate, command, verdict)
+                }
+                None => {
+                    let work = Work { gate, command, who: None };
+                    self.base_gate(&work, tree.as_ref(), &mut gates, events, cancel).await?
+                }
+            };
+            if gate == GateKind::Setup && !report.verdict.is_pass() {
+                stopped = Some("setup did not succeed".to_owned());
+            }
+            events.send(RunEvent::Gated { candidate: None, report: report.clone() });
+            gates.reports.push(report);
+        }
+        let kept = blocking(move || tree.into_layer().map_err(GateError::from)).await?;
+        if let Some(first) = kept.rewritten.first() {
+            events.send(RunEvent::Warned { warning: rewritten(first, kept.rewritten.len()) });
+        }
+        gates.layer = Some(kept.layer);
+        Ok(gates)
+    }
+
+    /// The plan's commands in their order.
+    fn commands(&self) -> Vec<(GateKind, &CommandSpec)> {
+        let all = [
+            (GateKind::Setup, &self.plan.setup),
+            (GateKind::Typecheck, &self.plan.check),
+            (GateKind::Test, &self.plan.test),
+        ];
+        all.into_iter().filter_map(|(gate, command)| Some((gate, command.as_ref()?))).collect()
+    }
+
+    async fn base_gate(
+        &self,
+        work: &Work<'_>,
+        tree: &dyn Ground,
+        gates: &mut BaseGates,
+        events: &EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<GateReport, GateError> {
+        let run = match self.run(work, tree, events, cancel).await? {
+            Ok(run) => run,
+            Err(reason) => {
+                return Ok(report::not_run(work.gate, work.command, Verdict::Infra { reason }));
+            }
+        };
+        let verdict = match work.gate {
+            GateKind::Setup => setup_verdict(&run),
+            _ => compare::base_verdict(&run),
+        };
+        let report = report::ran(work.gate, work.command, &run, verdict, None);
+        gates.runs.insert(work.gate, run);
+        Ok(report)
+    }
+
+    /// The gates on one admitted tree: apply, typecheck, tests. After a gate that is not a pass the
+    /// later ones are skipped.
+    ///
+    /// # Errors
+    /// [`GateError`] when the engine itself can't go on, or the run is cancelled.
+    pub async fn candidate(
+        &self,
+        id: &CandidateId,
+        tree: &TreeId,
+        base: &BaseGates,
+        events: &EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<GateReport>, GateError> {
+        let _place = tokio::select! {
+            place = self.places.acquire() => place.map_err(|_| GateError::Cancelled)?,
+            () = cancel.cancelled() => return Err(GateError::Cancelled),
+        };
+        let mut reports = Vec::new();
+        let tell = |report: GateReport, reports: &mut Vec<GateReport>| {
+            let candidate = Some(id.clone());
+            events.send(RunEvent::Gated { candidate, report: report.clone() });
+            reports.push(report);
+        };
+        tell(self.apply(tree).await?, &mut reports);
+        let gated = self.gated(tree).await?;
+        for (gate, command) in self.commands() {
+            if gate == GateKind::Setup {
+                continue;
+            }
+            let work = Work { gate, command, who: Some(id) };
+            let report = match self.settled(&work, &gated, base, &reports) {
+                Some(verdict) => report::not_run(gate, command, verdict),
+                None => self.candidate_gate(&work, &gated, base, events, cancel).await?,
+            };
+            tell(report, &mut reports);
+        }
+        Ok(reports)
+    }
+
+    /// What a reader must know of an admitted tree: what it changes of the gates, and words that
+    /// silence a check. Runs nothing.
+    ///
+    /// # Errors
+    /// [`GateError`] when the engine's store fails.
+    pub async fn flags(&self, tree: &TreeId) -> Result<Vec<Flag>, GateError> {
+        Ok(self.gated(tree).await?.flags)
+    }
+
+    async fn gated(&self, tree: &TreeId) -> Result<Gated, GateError> {
+        let (grounds, tree, plan) = (self.grounds.clone(), tree.clone(), self.plan.clone());
+        blocking(move || {
+            let base = grounds.base();
+            protect::gated(grounds.objects(), &base, &tree, &plan).map_err(GateError::from)
+        })
+        .await
+    }
+
+    /// The admitted tree on disk must be the admitted tree.
+    async fn apply(&self, tree: &TreeId) -> Result<GateReport, GateError> {
+        let began = Instant::now();
+        let laid = self.lay(tree.clone(), None).await;
+        let seen = match laid {
+            Ok(laid) => blocking(move || laid.verify().map_err(GateError::from)).await,
+            Err(error) => Err(error),
+        };
+        let verdict = match seen {
+            Ok(seen) if seen == *tree => Verdict::Pass,
+            Ok(seen) => {
+                let reason = format!("the tree on disk is {seen}, the admitted one is {tree}");
+                Verdict::Fail { reason }
+            }
+            Err(GateError::Repo(error)) => {
+                Verdict::Infra { reason: format!("the tree could not be laid out: {error}") }
+            }
+            Err(error) => return Err(error),
+        };
+        let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(GateReport { millis, ..GateReport::bare(GateKind::Apply, verdict) })
+    }
+
+    /// A verdict that is known without running the command.
+    fn settled(
+        &self,
+        work: &Work<'_>,
+        gated: &Gated,
+        base: &BaseGates,
+        earlier: &[GateReport],
+    ) -> Option<Verdict> {
+        if let Some(report) = earlier.iter().find(|report| !report.verdict.is_pass()) {
+            let gate = gate_name(report.gate);
+            return Some(Verdict::Skipped { reason: format!("the {gate} gate was not passed") });
+        }
+        if let Some(reason) = self.hollow(work.gate, gated) {
+            return Some(Verdict::Infra { reason });
+        }
+        match base.report(work.gate).map(|report| &report.verdict) {
+            Some(Verdict::Infra { reason }) => {
+                Some(Verdict::Infra { reason: format!("it could not run on the base: {reason}") })
+            }
+            Some(Verdict::Skipped { reason }) => {
+                Some(Verdict::Infra { reason: format!("it did not run on the base: {reason}") })
+            }
+            Some(_) => None,
+            None => Some(Verdict::Infra { reason: "it was never run on the base".to_owned() }),
+        }
+    }
+
+    /// Nothing is left of a candidate that changes only what comes from the base.
+    fn hollow(&self, gate: GateKind, gated: &Gated) -> Option<String> {
+        let tree = if gate == GateKind::Test { &gated.test } else { &gated.check };
+        (*tree == self.grounds.base() && !gated.restored.is_empty()).then(|| {
+            let paths = gated.restored.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
+            format!("it changes only what comes from the base for this gate ({paths}), so nothing of it was proved")
+        })
+    }
+
+    async fn candidate_gate(
+        &self,
+        work: &Work<'_>,
+        gated: &Gated,
+        base: &BaseGates,
+        events: &EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<GateReport, GateError> {
+        let tree = if work.gate == GateKind::Test { &gated.test } else { &gated.check };
+        let infra = |reason: String| {
+            Ok(report::not_run(work.gate, work.command, Verdict::Infra { reason }))
+        };
+        let Some(before) = base.runs.get(&work.gate) else {
+            return infra("it was never run on the base".to_owned());
+        };
+        let laid = match self.lay(tree.clone(), base.layer.clone()).await {
+            Ok(laid) => laid,
+            Err(GateError::Repo(error)) => {
+                return infra(format!("the tree could not be laid out: {error}"));
+            }
+            Err(error) => return Err(error),
+        };
+        let run = match self.run(work, laid.as_ref(), events, cancel).await? {
+            Ok(run) => run,
+            Err(reason) => return infra(reason),
+        };
+        // Throwing a tree away is disk work too.
+        blocking(move || {
+            drop(laid);
+            Ok(())
+        })
+        .await?;
+        let (verdict, comparison) = compare::candidate_verdict(before, &run);
+        Ok(report::ran(work.gate, work.command, &run, verdict, Some(comparison)))
+    }
+
+    async fn lay(&self, tree: TreeId, layer: Option<Layer>) -> Result<Box<dyn Ground>, GateError> {
+        let (grounds, tier) = (self.grounds.clone(), self.tier);
+        blocking(move || grounds.lay(&tree, layer.as_ref(), tier).map_err(GateError::from)).await
+    }
+
+    /// Runs a command in a tree. The inner error says why it could not run.
+    async fn run(
+        &self,
+        work: &Work<'_>,
+        tree: &dyn Ground,
+        events: &EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<Result<Outcome, String>, GateError> {
+        let Some(launch) = &self.launch else {
+            return Ok(Err("no sandbox, no execution: see `bakeoff doctor`".to_owned()));
+        };
+        events.send(RunEvent::GateBegan {
+            candidate: work.who.cloned(),
+            command: work.command.line.clone(),
+        });
+        let cwd = tree.cwd(&self.plan.dir);
+        let root = cwd.to_string_lossy().into_owned();
+        match launch.run(self.job(work, tree), cancel).await {
+            Err(SandboxError::Cancelled) => Err(GateError::Cancelled),
+            Err(error) => Ok(Err(error.to_string())),
+            Ok(JobExit { status: JobStatus::Killed, .. }) if cancel.is_cancelled() => {
+                Err(GateError::Cancelled)
+            }
+            Ok(JobExit { status: JobStatus::Killed, .. }) => {
+                Ok(Err("the engine ended the command".to_owned()))
+            }
+            Ok(exit) => Ok(Ok(Outcome::of(work.command, exit, &root))),
+        }
+    }
+
+    fn job(&self, work: &Work<'_>, tree: &dyn Ground) -> JobSpec {
+        let network = match work.gate {
+            GateKind::Setup if self.plan.setup_network => Network::Host,
+            _ => Network::Off,
+        };
+        let who = work.who.map_or("base", |id| id.as_str());
+        let shell = ["sh", "-c", work.command.line.as_str()];
+        JobSpec {
+            token: mint_token(),
+            label: format!("{} {who}", gate_name(work.gate)),
+            argv: shell.into_iter().map(OsString::from).collect(),
+            env: env::environment(&self.toolchains.env, &self.env, network),
+            cwd: tree.cwd(&self.plan.dir),
+            mounts: self.toolchains.mounts.iter().cloned().chain(tree.mounts()).collect(),
+            network,
+            limits: Limits {
+                wall: Duration::from_secs(self.plan.timeout_seconds),
+                memory_bytes: self.plan.memory_bytes,
+                processes: PROCESSES,
+                output_bytes: OUTPUT_BYTES,
+                ..Limits::default()
+            },
+            stdin: Vec::new(),
+        }
+    }
+}
+
+/// The base's output can't be reused: it was made from other sources than the base's.
+fn rewritten(first: &str, count: usize) -> Warning {
+    Warning {
+        code: "base-rewritten".to_owned(),
+        message: format!(
+            "the gates changed {count} tracked files of the base ({first}, …), so that candidates can't \
+             build on its output and take longer; commit what the commands write"
+        ),
+    }
+}
+
+/// Setup is the operator's own command on the base: when it fails, nothing was proved of anybody.
+fn setup_verdict(run: &Outcome) -> Verdict {
+    match run.is_success() {
+        true => Verdict::Pass,
+        false => Verdict::Infra { reason: format!("setup failed: {}", run.ending()) },
+    }
+}
+
+fn gate_name(gate: GateKind) -> &'static str {
+    match gate {
+        GateKind::Setup => "setup",
+        GateKind::Apply => "apply",
+        GateKind::Typecheck => "typecheck",
+        GateKind::Test => "test",
+    }
+}
+
+/// Disk work off the runtime's threads.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, GateError> + Send + 'static,
+) -> Result<T, GateError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(GateError::Task(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

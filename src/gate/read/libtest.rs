@@ -1,0 +1,84 @@
+//! `cargo test` (libtest's text) and `cargo nextest run`.
+//!
+//! A test's name here is its target and its path (`src/lib.rs::tests::adds`), because two targets may
+//! hold tests of one name. Lines of documentation tests lose their line numbers: every edit above
+//! them would move those.
+
+use super::Reading;
+use super::cargo::text_errors;
+
+/// Reads either.
+pub fn read(output: &str) -> Reading {
+    let mut reading = Reading { errors: text_errors(output), ..Reading::default() };
+    let mut target = String::new();
+    for line in output.lines() {
+        if let Some(next) = target_of(line) {
+            target = next;
+        } else if let Some((name, outcome)) = libtest_line(line) {
+            note(&mut reading, &target, &name, outcome);
+        } else if let Some((name, passed)) = nextest_line(line) {
+            note(&mut reading, "", &name, if passed { "ok" } else { "FAILED" });
+        }
+    }
+    reading
+}
+
+fn note(reading: &mut Reading, target: &str, name: &str, outcome: &str) {
+    let whole = if target.is_empty() { name.to_owned() } else { format!("{target}::{name}") };
+    if outcome == "ok" {
+        reading.pass(whole);
+    } else if outcome.starts_with("FAILED") {
+        reading.fail(&whole, target, "test failed");
+    }
+}
+
+/// `     Running unittests src/lib.rs (target/debug/deps/x-0123456789abcdef)` or `   Doc-tests x`.
+fn target_of(line: &str) -> Option<String> {
+    let trimmed = line.trim_start();
+    if let Some(rest) = trimmed.strip_prefix("Doc-tests ") {
+        return Some(format!("doc {}", rest.trim()));
+    }
+    let rest = trimmed.strip_prefix("Running ").filter(|_| line.starts_with("  "))?;
+    let rest = rest.strip_prefix("unittests ").unwrap_or(rest);
+    let (path, _) = rest.split_once(" (")?;
+    Some(path.to_owned())
+}
+
+/// `test tests::adds ... ok`, where output of the test itself may stand before the outcome.
+fn libtest_line(line: &str) -> Option<(String, &str)> {
+    let rest = line.strip_prefix("test ")?;
+    let (name, outcome) = rest.split_once(" ... ")?;
+    let name = name.strip_suffix(" - should panic").unwrap_or(name);
+    let outcome = outcome.trim();
+    let known = ["ok", "FAILED", "ignored"];
+    let outcome = known.into_iter().find(|k| outcome.starts_with(k) || outcome.ends_with(k))?;
+    Some((without_line(name), outcome))
+}
+
+/// `src/lib.rs - add (line 3)` without its line.
+fn without_line(name: &str) -> String {
+    match name.split_once(" (line ") {
+        Some((before, rest)) => match rest.split_once(')') {
+            Some((_, after)) => format!("{before}{after}"),
+            None => before.to_owned(),
+        },
+        None => name.trim().to_owned(),
+    }
+}
+
+/// `        PASS [   0.004s] crate::target module::test`.
+fn nextest_line(line: &str) -> Option<(String, bool)> {
+    let trimmed = line.trim_start();
+    let (passed, rest) = match trimmed.split_once(" [")? {
+        ("PASS", rest) => (true, rest),
+        ("FAIL" | "SIGABRT" | "SIGSEGV" | "TIMEOUT", rest) => (false, rest),
+        _ => return None,
+    };
+    let (_, name) = rest.split_once(']')?;
+    let name = match name.trim_start().strip_prefix('(') {
+        // Newer versions put a counter in front of the name: `(1/9) crate test`.
+        Some(counted) => counted.split_once(')').map_or(name, |(_, name)| name),
+        None => name,
+    };
+    Some((name.split_whitespace().collect::<Vec<_>>().join("::"), passed))
+}

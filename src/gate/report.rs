@@ -1,0 +1,53 @@
+//! From an outcome to the report that everybody reads.
+
+use super::outcome::Outcome;
+use crate::model::{BaseComparison, CommandSpec, Diagnostic, GateKind, GateReport, Verdict, clip};
+
+/// Bytes of output in a report.
+const SHOWN: usize = 16 * 1024;
+
+/// Diagnostics in a report.
+const DIAGNOSTICS: usize = 200;
+
+/// A report of a command that ran.
+pub fn ran(
+    gate: GateKind,
+    command: &CommandSpec,
+    run: &Outcome,
+    verdict: Verdict,
+    base: Option<BaseComparison>,
+) -> GateReport {
+    let mut output = clip(run.shown(), SHOWN);
+    output.dropped_bytes += run.dropped;
+    GateReport {
+        gate,
+        command: command.line.clone(),
+        verdict,
+        exit_status: run.exit(),
+        millis: u64::try_from(run.elapsed.as_millis()).unwrap_or(u64::MAX),
+        output,
+        artifact: None,
+        diagnostics: diagnostics(run),
+        base: base.map(shorten),
+    }
+}
+
+/// A report of a command that did not run.
+pub fn not_run(gate: GateKind, command: &CommandSpec, verdict: Verdict) -> GateReport {
+    GateReport { command: command.line.clone(), ..GateReport::bare(gate, verdict) }
+}
+
+/// What failed first; what is soft after it, and said to be.
+fn diagnostics(run: &Outcome) -> Vec<Diagnostic> {
+    let soft = run.reading.soft.iter().map(|each| Diagnostic {
+        message: format!("only in a test target: {}", each.message),
+        ..each.clone()
+    });
+    run.reading.failures().cloned().chain(soft).take(DIAGNOSTICS).collect()
+}
+
+fn shorten(mut base: BaseComparison) -> BaseComparison {
+    base.new_failures.truncate(DIAGNOSTICS);
+    base.fixed.truncate(DIAGNOSTICS);
+    base
+}

@@ -1,0 +1,99 @@
+//! A directory of artifacts, each named by the SHA-256 of its bytes.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::{JournalError, Masker};
+use crate::model::ArtifactId;
+
+/// Content-addressed bytes. The same bytes are stored once.
+#[derive(Clone, Debug)]
+pub struct Artifacts {
+    dir: PathBuf,
+    masker: Masker,
+}
+
+impl Artifacts {
+    /// Artifacts below `dir`, which is made when the first one is stored.
+    pub fn new(dir: PathBuf, masker: Masker) -> Self {
+        Self { dir, masker }
+    }
+
+    /// Stores `bytes`, secrets masked, and gives their name.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn put(&self, bytes: &[u8]) -> Result<ArtifactId, JournalError> {
+        let bytes = self.masker.mask(bytes);
+        let id = name_of(&bytes);
+        let path = self.path(&id);
+        if !path.exists() {
+            write_atomically(&path, &bytes)?;
+        }
+        Ok(id)
+    }
+
+    /// Reads an artifact back and checks it against its name.
+    ///
+    /// # Errors
+    /// When it is missing, unreadable or damaged.
+    pub fn get(&self, id: &ArtifactId) -> Result<Vec<u8>, JournalError> {
+        let path = self.path(id);
+        let bytes = fs::read(&path).map_err(|error| JournalError::io("read", &path, error))?;
+        if name_of(&bytes) != *id {
+            return Err(JournalError::Damaged(id.to_string()));
+        }
+        Ok(bytes)
+    }
+
+    /// Where an artifact is stored.
+    pub fn path(&self, id: &ArtifactId) -> PathBuf {
+        let (shard, rest) = id.as_str().split_at_checked(2).unwrap_or(("", id.as_str()));
+        self.dir.join(shard).join(rest)
+    }
+}
+
+/// Lower-case hexadecimal SHA-256.
+fn name_of(bytes: &[u8]) -> ArtifactId {
+    ArtifactId::new(hex(&Sha256::digest(bytes)))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes a file whole or not at all: temporary file beside it, sync, rename.
+///
+/// # Errors
+/// When the disk refuses; nothing is left behind then.
+pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), JournalError> {
+    let write = || -> io::Result<()> {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(dir)?;
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_data()?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(|error| JournalError::io("write", path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_once_and_notices_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let artifacts = Artifacts::new(dir.path().into(), Masker::new(["secret-value".to_owned()]));
+        let id = artifacts.put(b"a secret-value here").unwrap();
+        assert_eq!(artifacts.put(b"a secret-value here").unwrap(), id);
+        assert_eq!(artifacts.get(&id).unwrap(), b"a [masked] here");
+        fs::write(artifacts.path(&id), b"changed").unwrap();
+        assert!(matches!(artifacts.get(&id), Err(JournalError::Damaged(_))));
+    }
+}

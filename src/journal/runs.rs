@@ -1,0 +1,215 @@
+//! The directories of runs: making, finding, listing.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::artifacts::write_atomically;
+use super::{Artifacts, Entry, JournalError, Masker};
+use crate::model::{RECORD_VERSION, RunId, RunRecord};
+
+/// All runs below one state directory.
+#[derive(Clone, Debug)]
+pub struct Runs {
+    dir: PathBuf,
+}
+
+/// A line of `bakeoff runs`.
+#[derive(Clone, Debug)]
+pub struct RunSummary {
+    /// The run.
+    pub run: RunId,
+    /// Its record; absent while it goes on, or when it was cut off.
+    pub record: Result<Box<RunRecord>, String>,
+}
+
+impl Runs {
+    /// Runs below `state` (that is, in `state/runs`).
+    pub fn new(state: &Path) -> Self {
+        Self { dir: state.join("runs") }
+    }
+
+    /// Makes the directory of a new run.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn create(&self, masker: Masker) -> Result<RunDir, JournalError> {
+        let run = RunId::new(uuid::Uuid::now_v7().to_string());
+        let dir = self.dir.join(run.as_str());
+        fs::create_dir_all(&dir).map_err(|error| JournalError::io("create", &dir, error))?;
+        RunDir::open(run, dir, masker, true)
+    }
+
+    /// Finds a run by its id, the beginning or end of its id, or `latest`.
+    ///
+    /// # Errors
+    /// When none or more than one matches.
+    pub fn find(&self, asked: &str) -> Result<RunDir, JournalError> {
+        let all = self.ids()?;
+        let unknown = || JournalError::UnknownRun { asked: asked.to_owned() };
+        let matching: Vec<_> = match asked {
+            "latest" => all.last().cloned().into_iter().collect(),
+            _ => all
+                .into_iter()
+                .filter(|id| !asked.is_empty() && (id.starts_with(asked) || id.ends_with(asked)))
+                .collect(),
+        };
+        match matching.as_slice() {
+            [] => Err(unknown()),
+            [id] => RunDir::open(RunId::new(id), self.dir.join(id), Masker::default(), false),
+            many => Err(JournalError::Ambiguous { asked: asked.to_owned(), count: many.len() }),
+        }
+    }
+
+    /// Every run, oldest first.
+    ///
+    /// # Errors
+    /// When the directory can't be read.
+    pub fn list(&self) -> Result<Vec<RunSummary>, JournalError> {
+        let summary = |id: String| {
+            let run = RunId::new(&id);
+            let record = read_record(&self.dir.join(&id), &run).map_err(|error| error.to_string());
+            RunSummary { run, record }
+        };
+        Ok(self.ids()?.into_iter().map(summary).collect())
+    }
+
+    fn ids(&self) -> Result<Vec<String>, JournalError> {
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(JournalError::io("read", &self.dir, error)),
+        };
+        let mut ids: Vec<_> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| uuid::Uuid::try_parse(name).is_ok())
+            .collect();
+        ids.sort();
+        Ok(ids)
+    }
+}
+
+/// The directory of one run.
+#[derive(Clone, Debug)]
+pub struct RunDir {
+    run: RunId,
+    dir: PathBuf,
+    artifacts: Artifacts,
+    masker: Masker,
+    journal: Option<Arc<Mutex<File>>>,
+}
+
+impl RunDir {
+    fn open(run: RunId, dir: PathBuf, masker: Masker, append: bool) -> Result<Self, JournalError> {
+        let artifacts = Artifacts::new(dir.join("artifacts"), masker.clone());
+        let path = dir.join("journal.jsonl");
+        let journal = append
+            .then(|| OpenOptions::new().append(true).create(true).open(&path))
+            .transpose()
+            .map_err(|error| JournalError::io("create", &path, error))?
+            .map(|file| Arc::new(Mutex::new(file)));
+        Ok(Self { run, dir, artifacts, masker, journal })
+    }
+
+    /// The run's id.
+    pub fn id(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Its artifacts.
+    pub fn artifacts(&self) -> &Artifacts {
+        &self.artifacts
+    }
+
+    /// Appends a line and syncs it. Does nothing on a run that was opened for reading.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn append(&self, entry: &Entry) -> Result<(), JournalError> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let path = self.dir.join("journal.jsonl");
+        let failed = |error| JournalError::io("write", &path, error);
+        let mut line = serde_json::to_vec(entry).map_err(|error| failed(error.into()))?;
+        line.push(b'\n');
+        let mut file = journal.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(&self.masker.mask(&line)).and_then(|()| file.sync_data()).map_err(failed)
+    }
+
+    /// Writes the record whole.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn write_record(&self, record: &RunRecord) -> Result<(), JournalError> {
+        let path = self.dir.join("record.json");
+        let mut bytes = serde_json::to_vec_pretty(record)
+            .map_err(|error| JournalError::io("write", &path, error.into()))?;
+        bytes.push(b'\n');
+        write_atomically(&path, &self.masker.mask(&bytes))
+    }
+
+    /// Reads the record.
+    ///
+    /// # Errors
+    /// When there is none, or it is damaged or of a newer engine.
+    pub fn record(&self) -> Result<RunRecord, JournalError> {
+        read_record(&self.dir, &self.run).map(|record| *record)
+    }
+}
+
+fn read_record(dir: &Path, run: &RunId) -> Result<Box<RunRecord>, JournalError> {
+    let path = dir.join("record.json");
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let journal = dir.join("journal.jsonl");
+            return Err(JournalError::NoRecord { run: run.to_string(), journal });
+        }
+        Err(error) => return Err(JournalError::io("read", &path, error)),
+    };
+    let corrupt =
+        |reason: String| JournalError::Corrupt { path: path.display().to_string(), reason };
+    let value: serde_json::Value =
+        serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+    let version = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if version > u64::from(RECORD_VERSION) {
+        let path = path.display().to_string();
+        return Err(JournalError::Newer { path, found: version, known: RECORD_VERSION });
+    }
+    serde_json::from_value(value).map_err(|error| corrupt(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_runs_by_either_end_of_the_id() {
+        let state = tempfile::tempdir().unwrap();
+        let runs = Runs::new(state.path());
+        assert!(runs.list().unwrap().is_empty());
+        let first = runs.create(Masker::default()).unwrap();
+        let second = runs.create(Masker::default()).unwrap();
+        let id = second.id().as_str();
+        assert_eq!(runs.find(&id[id.len() - 6..]).unwrap().id(), second.id());
+        assert_eq!(runs.find("latest").unwrap().id(), second.id());
+        assert_eq!(runs.find(first.id().as_str()).unwrap().id(), first.id());
+        assert!(matches!(runs.find("nothing"), Err(JournalError::UnknownRun { .. })));
+        assert!(matches!(first.record(), Err(JournalError::NoRecord { .. })));
+    }
+
+    #[test]
+    fn a_newer_record_is_told_and_a_torn_one_too() {
+        let state = tempfile::tempdir().unwrap();
+        let run = Runs::new(state.path()).create(Masker::default()).unwrap();
+        fs::write(run.path().join("record.json"), r#"{"version": 99}"#).unwrap();
+        assert!(matches!(run.record(), Err(JournalError::Newer { found: 99, .. })));
+        fs::write(run.path().join("record.json"), r#"{"version": "#).unwrap();
+        assert!(matches!(run.record(), Err(JournalError::Corrupt { .. })));
+    }
+}

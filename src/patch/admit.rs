@@ -1,0 +1,379 @@
+//! Admission: a diff against a base tree, by the rules, to the id of the tree that it gives.
+//!
+//! All sections read the base, none reads another's result: first every section is applied, then what
+//! goes away is taken from the tree, then what is new is put into it.
+
+use bstr::ByteSlice;
+
+use super::apply::Applied;
+use super::collide;
+use super::crlf;
+use super::document::{self, parse};
+use super::file::{Body, FilePatch, Index, Patch};
+use super::flags;
+use super::links;
+use super::locate::Base;
+use super::mode;
+use super::path;
+use super::prefix::{self, Readings};
+use super::refuse::{Detail, refuse};
+use super::rules::Rules;
+use super::tree::{Blocked, Editor, ObjectId, StoreError, TreeEntry, TreeStore};
+use crate::model::{Admission, ChangeKind, FileChange, Flag, Refusal, Repair, TreeId};
+
+/// Why admission stopped: the diff is to blame, or the store.
+pub(super) enum Stop {
+    Refused(Refusal),
+    Store(StoreError),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Reads a diff, holds it against the base tree and the rules, and gives the tree after it. A diff that
+/// may not or does not apply is a refusal, not an error.
+pub fn admit(
+    diff: &[u8],
+    base: &TreeId,
+    store: &dyn TreeStore,
+    rules: &Rules,
+) -> Result<Admission, StoreError> {
+    match parse(diff, rules).map_err(Stop::from).and_then(|patch| choose(patch, base, store, rules))
+    {
+        Ok(admission) => Ok(admission),
+        Err(Stop::Refused(refusal)) => Ok(Admission::Refused(refusal)),
+        Err(Stop::Store(error)) => Err(error),
+    }
+}
+
+/// Takes the reading of the paths that the base proves. Where git's own is possible, the other one is
+/// taken only if the base disproves git's.
+fn choose(
+    patch: Patch,
+    base: &TreeId,
+    store: &dyn TreeStore,
+    rules: &Rules,
+) -> Result<Admission, Stop> {
+    let Readings { whole, cut } = prefix::readings(patch)?;
+    let (whole, cut) = match (whole, cut) {
+        (Some(whole), Some(cut)) => (whole, cut),
+        (Some(only), None) | (None, Some(only)) => return run(only, base, store, rules),
+        (None, None) => return Err(refuse("empty", "the diff changes no file").into()),
+    };
+    let unclear = prefix::ambiguous(&whole);
+    match (run(whole, base, store, rules), run(cut, base, store, rules)) {
+        (Err(Stop::Store(error)), _) | (_, Err(Stop::Store(error))) => Err(Stop::Store(error)),
+        (Ok(admission), Err(Stop::Refused(refusal))) if prefix::disproves(&refusal) => {
+            Ok(admission)
+        }
+        (Err(Stop::Refused(refusal)), Ok(admission)) if prefix::disproves(&refusal) => {
+            Ok(admission)
+        }
+        (Err(Stop::Refused(refusal)), Err(_)) => Err(refusal.into()),
+        _ => Err(unclear.into()),
+    }
+}
+
+/// What a section does to the tree.
+struct Step {
+    remove: Option<Vec<u8>>,
+    put: Option<Put>,
+    change: ChangeKind,
+}
+
+struct Put {
+    path: Vec<u8>,
+    mode: u32,
+    /// The object, when no new one has to be written.
+    kept: Option<ObjectId>,
+    bytes: Vec<u8>,
+    /// The id that the diff says the new blob has, when it must be right.
+    must_be: Option<String>,
+}
+
+fn run(
+    mut patch: Patch,
+    base: &TreeId,
+    store: &dyn TreeStore,
+    rules: &Rules,
+) -> Result<Admission, Stop> {
+    let mut editor = Editor::new(store, base)?;
+    patch.files.iter().try_for_each(|file| check_rules(file, rules))?;
+    crlf::settle(&mut patch, &mut editor, store)?;
+    let mut notes = Notes { repairs: std::mem::take(&mut patch.repairs), ..Notes::default() };
+    if patch.several {
+        notes.flags.push(several());
+    }
+    let mut steps = Vec::new();
+    for file in &patch.files {
+        let step = section(file, &mut editor, store, rules, &mut notes)?;
+        notes.files.push(file_change(file, step.change));
+        steps.push(step);
+    }
+    // Cutting prefixes can make two paths one; what the base says of a section comes first.
+    document::check_paths_once(&patch)?;
+    let tree = build(&steps, editor, store, base, rules)?;
+    if tree == *base {
+        return Err(refuse("no-change", "the diff leaves every file as it was").into());
+    }
+    let Notes { repairs, flags, files } = notes;
+    Ok(Admission::Admitted { tree, repairs, flags, files })
+}
+
+/// What is said of an admitted diff.
+#[derive(Default)]
+struct Notes {
+    repairs: Vec<Repair>,
+    flags: Vec<Flag>,
+    files: Vec<FileChange>,
+}
+
+fn several() -> Flag {
+    let detail = "the change came in several fenced diffs, which were put together".to_owned();
+    Flag { code: "several-diffs".to_owned(), path: None, detail }
+}
+
+fn file_change(file: &FilePatch, change: ChangeKind) -> FileChange {
+    let (added, removed) = file.counts();
+    FileChange { path: file.path().to_str_lossy().into_owned(), change, added, removed }
+}
+
+/// Paths, modes and kinds of contents, before the base is read.
+fn check_rules(file: &FilePatch, rules: &Rules) -> Result<(), Refusal> {
+    for named in [file.old_path(), file.new_path()].into_iter().flatten() {
+        path::check(named, rules)?;
+    }
+    if let Some(new_mode) = file.new_mode {
+        mode::check(new_mode, file.path(), rules)?;
+    }
+    if let Some(old_mode) = file.old_mode
+        && file.change != ChangeKind::Deleted
+    {
+        mode::check(old_mode, file.path(), rules)?;
+    }
+    if matches!(file.body, Body::Binary(_)) && !rules.binary {
+        let why = "binary patches are not admitted: leave the file out, or allow them in the configuration";
+        return Err(refuse("binary", why).at(file.path()));
+    }
+    Ok(())
+}
+
+/// Applies one section.
+fn section(
+    file: &FilePatch,
+    editor: &mut Editor<'_>,
+    store: &dyn TreeStore,
+    rules: &Rules,
+    notes: &mut Notes,
+) -> Result<Step, Stop> {
+    let entry = match file.old_path() {
+        Some(old) => source(file, old, editor, rules)?,
+        None => None,
+    };
+    let old = entry.as_ref().map(|entry| contents(entry, store)).transpose()?;
+    let base = base_of(file.index.as_ref(), entry.as_ref());
+    let mut applied = file.apply_to(old.as_deref(), base, rules.max_binary_bytes)?;
+    let old_mode = entry.as_ref().map(|entry| entry.mode);
+    let new_mode = file.new_path().map(|_| file.new_mode.or(old_mode).unwrap_or(mode::FILE));
+    notes.flags.extend(flags::of_file(file, old_mode, new_mode, &applied));
+    for (code, detail) in applied.repairs.drain(..) {
+        let detail = format!("{}: {detail}", file.path().to_str_lossy());
+        notes.repairs.push(Repair { code: code.to_owned(), detail });
+    }
+    let must_be = must_be(file, entry.as_ref(), &applied)?;
+    let gone = matches!(file.change, ChangeKind::Deleted | ChangeKind::Renamed);
+    let put = file.new_path().zip(new_mode).map(|(path, mode)| Put {
+        path: path.to_vec(),
+        mode,
+        kept: entry
+            .as_ref()
+            .filter(|_| old.as_ref() == Some(&applied.bytes))
+            .map(|entry| entry.id.clone()),
+        bytes: applied.bytes,
+        must_be,
+    });
+    Ok(Step {
+        remove: file.old_path().filter(|_| gone).map(<[u8]>::to_vec),
+        put,
+        change: if entry.is_none() { ChangeKind::Added } else { file.change },
+    })
+}
+
+/// The entry that a section changes.
+fn source(
+    file: &FilePatch,
+    old: &[u8],
+    editor: &mut Editor<'_>,
+    rules: &Rules,
+) -> Result<Option<TreeEntry>, Stop> {
+    let Some(entry) = editor.get(old)? else {
+        return match editor.obstacle(old)? {
+            Some((at, mode)) => Err(not_a_directory(old, &at, mode).into()),
+            None if file.may_create => Ok(None),
+            None => Err(refuse("no-such-file", "the diff changes a file that is not there")
+                .at(old)
+                .into()),
+        };
+    };
+    if entry.mode == super::tree::TREE {
+        return Err(refuse("is-a-directory", "the diff changes a directory as if it were a file")
+            .at(old)
+            .into());
+    }
+    // Taking a link away is harmless; anything else with it needs the rule.
+    if !(file.change == ChangeKind::Deleted && entry.mode == mode::LINK)
+        && !mode::is_file(entry.mode)
+    {
+        mode::check(entry.mode, old, rules)?;
+    }
+    if file.old_mode.is_some_and(|mode| mode::kind(mode) != mode::kind(entry.mode)) {
+        let refusal = refuse("mode", "the file is of another kind than the diff says").at(old);
+        return Err(refusal.found(format!("mode {:06o}", entry.mode).as_bytes()).into());
+    }
+    Ok(Some(entry))
+}
+
+fn not_a_directory(path: &[u8], at: &[u8], found: u32) -> Refusal {
+    let code = if found == mode::LINK { "beyond-link" } else { "not-a-directory" };
+    refuse(code, "a component of the path is not a directory").at(path).found(at)
+}
+
+fn contents(entry: &TreeEntry, store: &dyn TreeStore) -> Result<Vec<u8>, StoreError> {
+    match entry.mode {
+        mode::GITLINK => Ok(format!("{GITLINK_TEXT}{}\n", entry.id.as_str()).into_bytes()),
+        _ => store.blob(&entry.id),
+    }
+}
+
+/// How diffs show the commit of a submodule.
+const GITLINK_TEXT: &str = "Subproject commit ";
+
+fn base_of(index: Option<&Index>, entry: Option<&TreeEntry>) -> Base {
+    match (index, entry) {
+        (Some(index), Some(entry)) if entry.id.as_str().starts_with(&index.old) => Base::Proven,
+        (Some(_), Some(_)) => Base::Other,
+        _ => Base::Unsaid,
+    }
+}
+
+/// Binary contents and hunks without context are only as good as the ids beside them.
+fn must_be(
+    file: &FilePatch,
+    entry: Option<&TreeEntry>,
+    applied: &Applied,
+) -> Result<Option<String>, Refusal> {
+    let new = file.index.as_ref().map(|index| index.new.clone());
+    if !matches!(file.body, Body::Binary(_)) {
+        return Ok(new.filter(|_| applied.bare));
+    }
+    let full = |id: &str| matches!(id.len(), 40 | 64);
+    let Some(index) = file.index.as_ref().filter(|index| full(&index.old) && full(&index.new))
+    else {
+        let why = "a binary patch needs the full ids on its `index` line: make it with `git diff --binary`";
+        return Err(refuse("binary", why).at(file.path()));
+    };
+    let old_fits = match entry {
+        Some(entry) => entry.id.as_str() == index.old,
+        None => index.old.bytes().all(|byte| byte == b'0'),
+    };
+    match old_fits {
+        true => Ok(new.filter(|_| file.new_path.is_some())),
+        false => {
+            Err(refuse("binary", "the binary patch was made from another version of the file")
+                .at(file.path()))
+        }
+    }
+}
+
+/// Edits the tree and writes it.
+fn build(
+    steps: &[Step],
+    mut editor: Editor<'_>,
+    store: &dyn TreeStore,
+    base: &TreeId,
+    rules: &Rules,
+) -> Result<TreeId, Stop> {
+    let mut fresh = Vec::new();
+    for step in steps {
+        if let Some(put) = step.put.as_ref().filter(|_| brings_path(step.change)) {
+            path::check_new(&put.path, rules)?;
+            fresh.extend(collide::new_parts(&put.path, &mut editor)?);
+        }
+    }
+    for removed in steps.iter().filter_map(|step| step.remove.as_deref()) {
+        editor.remove(removed)?;
+    }
+    for step in steps {
+        let Some(put) = &step.put else { continue };
+        if brings_path(step.change) && editor.get(&put.path)?.is_some() {
+            let why = "the diff makes a file that is there already: change it instead";
+            return Err(refuse("already-exists", why).at(&put.path).into());
+        }
+        let id = object(put, store)?;
+        match editor.put(&put.path, put.mode, id)? {
+            Ok(()) => {}
+            Err(Blocked::NotADirectory(at)) => {
+                return Err(not_a_directory(&put.path, &at, mode::FILE).into());
+            }
+            Err(Blocked::IsADirectory) => {
+                return Err(refuse(
+                    "is-a-directory",
+                    "a directory stands where the file should be",
+                )
+                .at(&put.path)
+                .into());
+            }
+        }
+    }
+    for part in &fresh {
+        collide::check(part, &mut editor)?;
+    }
+    Ok(editor.write(base)?)
+}
+
+fn brings_path(change: ChangeKind) -> bool {
+    matches!(change, ChangeKind::Added | ChangeKind::Renamed | ChangeKind::Copied)
+}
+
+/// The object to put: the old one, a new blob, or a submodule's commit.
+fn object(put: &Put, store: &dyn TreeStore) -> Result<ObjectId, Stop> {
+    if put.mode == mode::LINK {
+        links::check(&put.path, &put.bytes)?;
+    }
+    let id = match (&put.kept, put.mode) {
+        (Some(kept), _) => kept.clone(),
+        (None, mode::GITLINK) => gitlink(put)?,
+        (None, _) => store.put_blob(&put.bytes)?,
+    };
+    match &put.must_be {
+        Some(wanted) if !id.as_str().starts_with(wanted.as_str()) => Err(refuse(
+            "wrong-result",
+            "the result is not the file that the diff's `index` line names",
+        )
+        .at(&put.path)
+        .expected(wanted.as_bytes())
+        .found(id.as_str().as_bytes())
+        .into()),
+        _ => Ok(id),
+    }
+}
+
+fn gitlink(put: &Put) -> Result<ObjectId, Refusal> {
+    let text = put.bytes.to_str_lossy();
+    let id = text.strip_prefix(GITLINK_TEXT).map(str::trim_end).unwrap_or_default();
+    match matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(ObjectId::new(id.to_lowercase())),
+        false => {
+            Err(refuse("gitlink", "a submodule's section names one full commit id").at(&put.path))
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Diffs whose every line came with CR LF: the transport's doing, or the files' own line ends?
+//!
+//! The base decides. If no changed file holds a carriage return, git could match nothing, and the CRs
+//! are the transport's. If all lines of all changed files end in CR LF, they belong to the contents.
+
+use super::admit::Stop;
+use super::file::{Body, FilePatch, Patch};
+use super::refuse::{Detail, refuse};
+use super::tree::{Editor, TreeStore};
+use crate::model::{Refusal, Repair};
+
+/// Settles a diff that came with CR LF throughout; others are left alone.
+pub(super) fn settle(
+    patch: &mut Patch,
+    editor: &mut Editor<'_>,
+    store: &dyn TreeStore,
+) -> Result<(), Stop> {
+    if !patch.crlf {
+        return Ok(());
+    }
+    let (mut plain, mut returns) = (0, 0);
+    for file in patch.files.iter().filter(|file| reads_lines(file)) {
+        let Some(path) = file.old_path() else { continue };
+        let Some(entry) = editor.get(path)? else { continue };
+        let bytes = store.blob(&entry.id)?;
+        match ends(&bytes) {
+            Some(true) => returns += 1,
+            Some(false) => plain += 1,
+            None => return Err(undecided(path).into()),
+        }
+    }
+    match (plain, returns) {
+        (0, 0) => return Err(undecided(b"").into()),
+        (_, 0) => {}
+        (0, _) => patch.files.iter_mut().try_for_each(add_returns)?,
+        _ => return Err(undecided(b"").into()),
+    }
+    patch.repairs.push(Repair {
+        code: "crlf-transport".to_owned(),
+        detail: "every line of the diff ended in CR LF; the line ends of the files were kept"
+            .to_owned(),
+    });
+    Ok(())
+}
+
+/// Whether the section compares lines with the base.
+fn reads_lines(file: &FilePatch) -> bool {
+    match &file.body {
+        Body::Hunks(hunks) => hunks.iter().any(|hunk| hunk.old().next().is_some()),
+        Body::Chunks(_) => true,
+        _ => false,
+    }
+}
+
+/// True: all lines end in CR LF. False: none holds a CR. None: neither.
+fn ends(bytes: &[u8]) -> Option<bool> {
+    if !bytes.contains(&b'\r') {
+        return Some(false);
+    }
+    let mut lines =
+        bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    lines.all(|line| line.ends_with(b"\r\n")).then_some(true)
+}
+
+fn add_returns(file: &mut FilePatch) -> Result<(), Refusal> {
+    let lines: Vec<&mut Vec<u8>> = match &mut file.body {
+        Body::Hunks(hunks) => {
+            hunks.iter_mut().flat_map(|hunk| &mut hunk.lines).map(|line| &mut line.text).collect()
+        }
+        Body::Chunks(chunks) => chunks
+            .iter_mut()
+            .flat_map(|chunk| &mut chunk.lines)
+            .map(|line| &mut line.text)
+            .collect(),
+        Body::None => return Ok(()),
+        Body::Whole(_) | Body::Binary(_) => return Err(undecided(b"")),
+    };
+    for text in lines {
+        if text.pop() != Some(b'\n') {
+            return Err(undecided(b""));
+        }
+        text.extend_from_slice(b"\r\n");
+    }
+    Ok(())
+}
+
+fn undecided(path: &[u8]) -> Refusal {
+    let refusal = refuse(
+        "carriage-return",
+        "every line of the diff ends in CR LF, and the files do not tell whether that belongs to them: \
+         send the diff with the line ends of the files and plain headers",
+    );
+    if path.is_empty() { refusal } else { refusal.at(path) }
+}

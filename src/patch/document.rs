@@ -1,0 +1,309 @@
+//! The document around a diff: prose, Markdown fences, mails, and where the file sections start.
+//!
+//! The rule: what git would skip between sections may be skipped here only where it can't hide a second
+//! diff. Never here: the inside of a section (see `section`) or of an envelope (see `envelope`).
+
+use super::bytes::{self, RawLine, Source};
+use super::cursor::{Cursor, fence, is_mail_start};
+use super::envelope;
+use super::file::{Body, FilePatch, Patch};
+use super::gap::{Gap, Join};
+use super::refuse::{Detail, refuse};
+use super::rules::Rules;
+use super::section;
+use crate::model::Refusal;
+
+/// Reads a diff: git's unified format in all its forms, or an `apply_patch` envelope.
+///
+/// Paths without a known prefix (`a/`, `b/`) stay as they are written; [`admit`](super::admit) settles
+/// them against the base.
+pub fn parse(diff: &[u8], rules: &Rules) -> Result<Patch, Refusal> {
+    let source = bytes::read(diff, rules)?;
+    refuse_foreign_formats(&source.lines)?;
+    let patch = match envelope::find(&source.lines) {
+        Some(_) => envelope::parse(&source)?,
+        None => Document::new(&source, rules).read()?,
+    };
+    check_size(&patch, rules)?;
+    check_paths_once(&patch)?;
+    Ok(patch)
+}
+
+fn refuse_foreign_formats(lines: &[RawLine<'_>]) -> Result<(), Refusal> {
+    for line in lines {
+        let text = line.text;
+        if text == b"***************" {
+            return Err(refuse("context-diff", "context diffs are not read: use `diff -u`"));
+        }
+        if text.starts_with(b"diff --cc ") || text.starts_with(b"diff --combined ") {
+            return Err(refuse(
+                "combined-diff",
+                "diffs of merges are not read: diff against one base",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_size(patch: &Patch, rules: &Rules) -> Result<(), Refusal> {
+    if patch.files.len() > rules.max_files {
+        let why = format!(
+            "the diff changes {} files; at most {} are taken",
+            patch.files.len(),
+            rules.max_files
+        );
+        return Err(refuse("too-many-files", why));
+    }
+    let changed: usize = patch
+        .files
+        .iter()
+        .map(|file| {
+            let (added, removed) = file.counts();
+            added as usize + removed as usize
+        })
+        .sum();
+    if changed > rules.max_changed_lines {
+        let why = format!(
+            "the diff changes {changed} lines; at most {} are taken",
+            rules.max_changed_lines
+        );
+        return Err(refuse("too-many-lines", why));
+    }
+    Ok(())
+}
+
+/// Each path is the target of at most one section. A link may take a file's place in two.
+pub(super) fn check_paths_once(patch: &Patch) -> Result<(), Refusal> {
+    let mut seen = std::collections::HashMap::new();
+    for file in &patch.files {
+        let Some(before) = seen.insert(file.path(), file) else { continue };
+        if !becomes_another_kind(before, file) {
+            let why = "the diff has two sections for this file: put all its hunks into one";
+            return Err(refuse("path-twice", why).at(file.path()));
+        }
+    }
+    Ok(())
+}
+
+/// Git writes a change from a file to a link as a deletion and an addition.
+fn becomes_another_kind(before: &FilePatch, after: &FilePatch) -> bool {
+    use super::mode::kind;
+    match (before.new_path(), before.old_mode, after.old_path(), after.new_mode) {
+        (None, Some(old), None, Some(new)) => kind(old) != kind(new),
+        _ => false,
+    }
+}
+
+struct Document<'a> {
+    cursor: Cursor<'a>,
+    mark: bool,
+    crlf: bool,
+    files: Vec<FilePatch>,
+    gap: Gap,
+    /// The character and length of the open fence.
+    fence: Option<(u8, usize)>,
+    /// The previous section stood in a fence.
+    fenced: bool,
+    several: bool,
+    /// The document is a mail.
+    in_mail: bool,
+}
+
+impl<'a> Document<'a> {
+    fn new(source: &'a Source<'a>, rules: &Rules) -> Self {
+        let cursor = Cursor::new(&source.lines, rules.max_binary_bytes);
+        let in_mail =
+            source.lines.iter().find(|line| !line.text.is_empty()).is_some_and(is_mail_header);
+        Self {
+            cursor,
+            mark: source.mark,
+            crlf: source.crlf,
+            files: Vec::new(),
+            gap: Gap::default(),
+            fence: None,
+            fenced: false,
+            several: false,
+            in_mail,
+        }
+    }
+
+    fn read(mut self) -> Result<Patch, Refusal> {
+        while !self.cursor.done() {
+            let git = self.cursor.text().starts_with(b"diff --git ");
+            if git || self.starts_plain()? {
+                self.section(git)?;
+            } else {
+                self.between()?;
+                self.cursor.advance();
+            }
+        }
+        self.finish()
+    }
+
+    /// Whether a section without a git header starts here.
+    fn starts_plain(&self) -> Result<bool, Refusal> {
+        let at = self.cursor.at();
+        if self.cursor.is_plain_header(at) {
+            return Ok(true);
+        }
+        let text = self.cursor.text();
+        let next = self.cursor.peek(at + 1).unwrap_or_default();
+        if text.starts_with(b"--- ") && next.starts_with(b"+++ ") {
+            return Err(refuse(
+                "no-hunks",
+                "after the `+++` line there is no hunk (`@@ -1,3 +1,4 @@`)",
+            )
+            .at(next.get(4..).unwrap_or_default()));
+        }
+        Ok(false)
+    }
+
+    fn section(&mut self, git: bool) -> Result<(), Refusal> {
+        self.check_gap()?;
+        let start = self.cursor.at();
+        self.cursor.in_git_section = git;
+        let file = match git {
+            true => section::git(&mut self.cursor)?,
+            false => section::plain(&mut self.cursor)?,
+        };
+        if self.cursor.done() && !self.cursor.ends_whole() && !self.cursor.ends_in_note() {
+            self.cursor.repair("final-newline", "the last line of the diff had no line feed");
+        }
+        if self.mark && start == 0 && !self.survives_mark(&file) {
+            return Err(refuse(
+                "byte-order-mark",
+                "a byte order mark hides the first header: send plain UTF-8",
+            ));
+        }
+        self.fenced = self.fence.is_some();
+        self.files.push(file);
+        self.gap = Gap::default();
+        Ok(())
+    }
+
+    /// Git does not see a header behind a byte order mark, so that it must not say anything of weight.
+    fn survives_mark(&self, file: &FilePatch) -> bool {
+        use crate::model::ChangeKind::{Added, Deleted, Modified};
+        matches!(file.change, Added | Deleted | Modified)
+            && file.new_mode.is_none_or(|mode| mode == super::mode::FILE)
+            && matches!(file.body, Body::Hunks(_))
+    }
+
+    /// A second section must follow the first directly, or in a way that can't hide it.
+    fn check_gap(&mut self) -> Result<(), Refusal> {
+        let in_fence = self.fence.is_some();
+        if self.files.is_empty() {
+            if self.gap.prose > 0 && !self.gap.mail && !in_fence {
+                self.left_out();
+            }
+            return Ok(());
+        }
+        match self.gap.joins(self.fenced, in_fence, self.in_mail) {
+            Join::Direct => Ok(()),
+            Join::Apart => {
+                self.several = true;
+                self.left_out();
+                Ok(())
+            }
+            Join::Refused => Err(refuse(
+                "several-diffs",
+                format!(
+                    "line {} starts another diff after other text: send one diff, its files one after \
+                     another",
+                    self.cursor.number()
+                ),
+            )),
+        }
+    }
+
+    fn left_out(&mut self) {
+        self.cursor.repair("prose-around", "text around the diff was left out");
+    }
+
+    /// Takes a line that belongs to no section.
+    fn between(&mut self) -> Result<(), Refusal> {
+        let text = self.cursor.text();
+        if let Some(found) = fence(text).filter(|_| !self.gap.mail) {
+            return self.fence_line(found, text);
+        }
+        if text.starts_with(b"@@") {
+            return Err(refuse("no-file-header", "a hunk has no `---` and `+++` lines before it")
+                .found(text));
+        }
+        if text.is_empty() {
+            self.gap.blank += 1;
+        } else if is_mail_start(text) {
+            self.in_mail = true;
+            self.gap = Gap::of_mail();
+            self.cursor.repair("mail", "the text of a mail around the diff was left out");
+        } else if !is_furniture(text) {
+            self.gap.prose(&self.cursor);
+        }
+        Ok(())
+    }
+
+    fn fence_line(&mut self, found: (u8, usize), text: &[u8]) -> Result<(), Refusal> {
+        match self.fence {
+            Some(open) if open.0 == found.0 && found.1 >= open.1 && text.len() == found.1 => {
+                self.fence = None;
+                self.gap.closed = true;
+                self.check_stray()?;
+                self.gap.stray = None;
+            }
+            Some(_) => self.gap.prose(&self.cursor),
+            None => {
+                self.fence = Some(found);
+                self.cursor
+                    .repair("markdown-fence", "a Markdown fence around the diff was taken off");
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines of a diff that belong to no hunk must not get lost in silence.
+    fn check_stray(&self) -> Result<(), Refusal> {
+        match self.gap.stray {
+            Some(line) if !self.files.is_empty() && !self.gap.mail => Err(refuse(
+                "stray-lines",
+                format!("line {line} of the diff looks like a change but belongs to no hunk"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(mut self) -> Result<Patch, Refusal> {
+        if self.files.is_empty() {
+            return Err(refuse(
+                "not-a-diff",
+                "there is no diff in the answer: send git's unified format or a `*** Begin Patch` envelope",
+            ));
+        }
+        // What follows a closed fence is prose, whatever its lines start with.
+        if !self.gap.closed {
+            self.check_stray()?;
+        }
+        if self.gap.prose > 0 && !(self.in_mail && self.gap.is_signature()) {
+            self.left_out();
+        }
+        if self.mark {
+            self.cursor
+                .repair("byte-order-mark", "a byte order mark before the diff was taken off");
+        }
+        let Self { cursor, files, crlf, several, .. } = self;
+        Ok(Patch { files, repairs: cursor.repairs, crlf, several })
+    }
+}
+
+/// Lines that other tools write before a file's header.
+fn is_furniture(text: &[u8]) -> bool {
+    let ruler = text.len() >= 20 && text.iter().all(|byte| *byte == b'=');
+    ruler
+        || text.starts_with(b"Index: ")
+        || (text.starts_with(b"diff -") && !text.starts_with(b"diff --"))
+}
+
+/// The first line of a mail, or a header that mails start with.
+fn is_mail_header(line: &RawLine<'_>) -> bool {
+    let headers = [&b"Subject: "[..], b"From: ", b"Date: ", b"To: ", b"Message-I"];
+    is_mail_start(line.text) || headers.iter().any(|header| line.text.starts_with(header))
+}

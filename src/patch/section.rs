@@ -1,0 +1,197 @@
+//! One file section of a unified diff: its header and body, checked against each other.
+//!
+//! Never here: the text between sections (see `document`), or what the base holds (see `admit`).
+
+use super::binary;
+use super::cursor::Cursor;
+use super::file::{Body, FilePatch, Hunk, Index};
+use super::header::{self, Header};
+use super::hunks;
+use super::mode;
+use super::names::Name;
+use super::prefix::{self, Names};
+use super::refuse::{Detail, refuse};
+use crate::model::{ChangeKind, Refusal};
+
+/// Reads the section that starts at a `diff --git` line.
+pub(super) fn git(cursor: &mut Cursor<'_>) -> Result<FilePatch, Refusal> {
+    let header = Header::read(cursor)?;
+    let names = names_of(&header)?;
+    let (path, change) = (names.path().to_vec(), change_of(&header, cursor)?);
+    let body = body(cursor, &header).map_err(|refusal| refusal.at(&path))?;
+    let file = assemble(header, names, change, body).map_err(|refusal| refusal.at(&path))?;
+    check(&file).map_err(|refusal| refusal.at(&path))?;
+    Ok(file)
+}
+
+/// Reads the section that starts at a `---` line without a git header.
+pub(super) fn plain(cursor: &mut Cursor<'_>) -> Result<FilePatch, Refusal> {
+    let (minus, plus) = header::read_sides(cursor)?;
+    let header = Header { minus, plus, ..Header::default() };
+    let mut names = names_of(&header)?;
+    let path = names.path().to_vec();
+    let hunks = hunks::read(cursor).map_err(|refusal| refusal.at(&path))?;
+    prefix::apply_epochs(&header, &hunks, &mut names);
+    let change = match (&names.old, &names.new) {
+        (None, _) => ChangeKind::Added,
+        (_, None) => ChangeKind::Deleted,
+        _ => ChangeKind::Modified,
+    };
+    let may_create = change == ChangeKind::Modified && creates(&hunks);
+    let file = FilePatch {
+        may_create,
+        new_mode: (change == ChangeKind::Added).then_some(mode::FILE),
+        ..empty(names, change, Body::Hunks(hunks))
+    };
+    check(&file).map_err(|refusal| refusal.at(&path))?;
+    Ok(file)
+}
+
+fn empty(names: Names, change: ChangeKind, body: Body) -> FilePatch {
+    FilePatch {
+        old_path: names.old,
+        new_path: names.new,
+        prefix: names.prefix,
+        change,
+        old_mode: None,
+        new_mode: None,
+        index: None,
+        body,
+        may_create: false,
+    }
+}
+
+fn creates(hunks: &[Hunk]) -> bool {
+    matches!(hunks, [only] if only.old_start == 0 && only.old().next().is_none())
+}
+
+/// What the header says is done; contradictions are refused.
+fn change_of(header: &Header, cursor: &mut Cursor<'_>) -> Result<ChangeKind, Refusal> {
+    let claims = [
+        (header.new_file.is_some(), ChangeKind::Added),
+        (header.deleted_file.is_some(), ChangeKind::Deleted),
+        (header.rename_from.is_some() || header.rename_to.is_some(), ChangeKind::Renamed),
+        (header.copy_from.is_some() || header.copy_to.is_some(), ChangeKind::Copied),
+    ];
+    let mut made = claims.iter().filter(|(claimed, _)| *claimed).map(|(_, change)| *change);
+    let change = made.next();
+    let modes = header.old_mode.is_some() || header.new_mode.is_some();
+    let mode_too = modes && matches!(change, Some(ChangeKind::Added | ChangeKind::Deleted));
+    if made.next().is_some() || mode_too || header.old_mode.is_some() != header.new_mode.is_some() {
+        return Err(refuse(
+            "contradiction",
+            format!("the section before line {} says two different things", cursor.number()),
+        ));
+    }
+    match (change, &header.minus, &header.plus) {
+        (Some(change), _, _) => Ok(change),
+        (None, Some(Name::Nothing), _) => {
+            cursor.repair("new-file-header", "the line `new file mode 100644` was missing");
+            Ok(ChangeKind::Added)
+        }
+        (None, _, Some(Name::Nothing)) => Err(refuse(
+            "bad-header",
+            "a deletion needs the line `deleted file mode 100644` after `diff --git`",
+        )),
+        (None, ..) => Ok(ChangeKind::Modified),
+    }
+}
+
+fn names_of(header: &Header) -> Result<Names, Refusal> {
+    match (&header.minus, &header.plus) {
+        (Some(Name::Nothing), Some(Name::Nothing)) => {
+            Err(refuse("no-path", "both sides are /dev/null: name the file that changes"))
+        }
+        _ => prefix::names(header),
+    }
+}
+
+fn body(cursor: &mut Cursor<'_>, header: &Header) -> Result<Body, Refusal> {
+    let text = cursor.text();
+    if text.starts_with(b"Binary files ") && text.ends_with(b" differ") {
+        return Err(refuse(
+            "binary-stub",
+            "the diff names a binary change without its data: make it with `git diff --binary`",
+        ));
+    }
+    if text == b"GIT binary patch" {
+        return binary::read(cursor).map(Body::Binary);
+    }
+    match (text.starts_with(b"@@"), header.minus.is_some()) {
+        (true, true) => hunks::read(cursor).map(Body::Hunks),
+        (false, false) => Ok(Body::None),
+        (true, false) => {
+            Err(refuse("bad-header", "the hunks have no `---` and `+++` lines before them"))
+        }
+        // Some tools name both sides of an empty file, too.
+        (false, true) if header.deleted_file.is_some() || gives_empty(header) => Ok(Body::None),
+        (false, true) => Err(no_hunks(cursor)),
+    }
+}
+
+/// The ids of the empty blob start with these digits, in SHA-1 and in SHA-256.
+const EMPTY_BLOBS: [&str; 2] = ["e69de29", "473a0f4"];
+
+/// Whether the header makes a new file and says by its id that it is empty.
+fn gives_empty(header: &Header) -> bool {
+    let empty = |index: &Index| EMPTY_BLOBS.iter().any(|id| index.new.starts_with(id));
+    header.new_file.is_some() && header.index.as_ref().is_some_and(empty)
+}
+
+fn no_hunks(cursor: &Cursor<'_>) -> Refusal {
+    refuse("no-hunks", "after the `+++` line there is no hunk (`@@ -1,3 +1,4 @@`)")
+        .found(cursor.text())
+}
+
+fn assemble(
+    header: Header,
+    names: Names,
+    change: ChangeKind,
+    body: Body,
+) -> Result<FilePatch, Refusal> {
+    let (old_mode, new_mode) = match change {
+        ChangeKind::Added => (None, Some(header.new_file.unwrap_or(mode::FILE))),
+        ChangeKind::Deleted => (header.deleted_file, None),
+        _ => (header.old_mode.or(header.index_mode), header.new_mode),
+    };
+    if let (Some(old), Some(new)) = (old_mode, new_mode)
+        && mode::kind(old) != mode::kind(new)
+    {
+        return Err(refuse("mode", "a mode change can't make a file into another kind of entry"));
+    }
+    let change = match (change, &body) {
+        (ChangeKind::Modified, Body::None) if new_mode.is_some() => ChangeKind::Mode,
+        (ChangeKind::Modified, Body::None) => {
+            return Err(refuse("no-hunks", "the section changes nothing: it has no hunks"));
+        }
+        (change, _) => change,
+    };
+    let index = header.index.filter(usable);
+    Ok(FilePatch { old_mode, new_mode, index, ..empty(names, change, body) })
+}
+
+/// Ids that were made up (`abc..def`) say nothing; real ones are at least four hexadecimal digits.
+fn usable(index: &Index) -> bool {
+    let hex = |id: &str| {
+        (4..=64).contains(&id.len())
+            && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    hex(&index.old) && hex(&index.new)
+}
+
+/// The hunks must fit what is done to the file.
+fn check(file: &FilePatch) -> Result<(), Refusal> {
+    let Body::Hunks(hunks) = &file.body else { return Ok(()) };
+    let old = hunks.iter().any(|hunk| hunk.old().next().is_some());
+    let new = hunks.iter().any(|hunk| hunk.new_lines().next().is_some());
+    match file.change {
+        ChangeKind::Added if old || hunks.len() > 1 => Err(refuse(
+            "contradiction",
+            "a new file has one hunk (`@@ -0,0 +1,N @@`) with added lines only",
+        )),
+        ChangeKind::Deleted if new => {
+            Err(refuse("contradiction", "a deleted file keeps no lines and gets no new ones"))
+        }
+        _ => Ok(()),
+    }
+}

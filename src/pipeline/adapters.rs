@@ -1,0 +1,73 @@
+//! The other real phases: admission, gates, consensus, judges, synthesizer.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::{Admit, PipelineError, Prove};
+use crate::gate::{BaseGates, GateError, Gatekeeper};
+use crate::model::{Admission, CandidateId, EventSink, GateReport, TreeId};
+use crate::patch::{self, Rules};
+use crate::repo::Store;
+
+/// Admission by `patch`, over the run's store.
+pub struct PatchAdmit {
+    /// The run's store.
+    pub store: Arc<Store>,
+    /// What a diff may do.
+    pub rules: Rules,
+}
+
+impl Admit for PatchAdmit {
+    fn admit(&self, diff: &[u8]) -> Result<Admission, PipelineError> {
+        patch::admit(diff, self.store.base_tree(), &*self.store, &self.rules)
+            .map_err(|error| PipelineError::Store(error.to_string()))
+    }
+
+    fn canonical(&self, tree: &TreeId) -> Result<Vec<u8>, PipelineError> {
+        Ok(self.store.diff_trees(self.store.base_tree(), tree)?)
+    }
+}
+
+/// Gates by `gate`. The base's own result is kept for the candidates.
+pub struct GateProve {
+    /// Runs the gates.
+    pub keeper: Gatekeeper,
+    /// Where gates are told.
+    pub events: EventSink,
+    /// Ends them.
+    pub cancel: CancellationToken,
+    /// What the base gave.
+    pub base: tokio::sync::OnceCell<BaseGates>,
+}
+
+impl Prove for GateProve {
+    fn base(&self) -> BoxFuture<'_, Result<Vec<GateReport>, PipelineError>> {
+        async move {
+            let gates = self.keeper.base(&self.events, &self.cancel).await?;
+            let gates = self.base.get_or_init(|| async { gates }).await;
+            Ok(gates.reports.clone())
+        }
+        .boxed()
+    }
+
+    fn candidate<'a>(
+        &'a self,
+        id: &'a CandidateId,
+        tree: &'a TreeId,
+    ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>> {
+        async move {
+            let base = self.base.get().ok_or_else(|| {
+                PipelineError::Internal("candidates were gated before the base".to_owned())
+            })?;
+            match self.keeper.candidate(id, tree, base, &self.events, &self.cancel).await {
+                // What was not proved stays without a report, and no report is no proof.
+                Err(GateError::Cancelled) => Ok(Vec::new()),
+                reports => Ok(reports?),
+            }
+        }
+        .boxed()
+    }
+}

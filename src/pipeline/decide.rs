@@ -1,0 +1,215 @@
+//! From everything that was proved to one decision. Pure: the same inputs decide the same.
+
+use crate::model::{
+    Basis, CandidateId, CandidateRecord, Confidence, Decision, Exit, GateReport, LaneRecord,
+    NoWinner, Outcome, Stop, Verdict,
+};
+
+/// How a candidate stands after admission and gates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its diff was refused.
+    Refused,
+    /// A gate disproved it.
+    Failed,
+    /// A gate could not run, so that nothing is known.
+    Unproved,
+    /// It passed every gate that was asked for.
+    Passed,
+}
+
+impl Standing {
+    /// The standing of a candidate from its reports. No report is no proof.
+    pub fn of(admitted: bool, gates: &[GateReport]) -> Self {
+        if !admitted {
+            return Self::Refused;
+        }
+        if gates.iter().any(|report| report.verdict.is_fail()) {
+            return Self::Failed;
+        }
+        if gates.is_empty() || gates.iter().any(|report| report.verdict.is_infra()) {
+            return Self::Unproved;
+        }
+        let skipped = |report: &GateReport| matches!(report.verdict, Verdict::Skipped { .. });
+        if gates.iter().all(skipped) { Self::Unproved } else { Self::Passed }
+    }
+}
+
+/// Why there is no survivor, for the decision without a winner.
+pub fn no_survivor(lanes: &[LaneRecord], candidates: &[CandidateRecord]) -> Decision {
+    let reason = why_no_survivor(lanes, candidates);
+    let (reason, text) = match reason {
+        NoWinner::ModelsUnreachable => (reason, unreachable_text(lanes)),
+        NoWinner::NoCandidates => (reason, "no lane left a change".to_owned()),
+        NoWinner::NothingApplied => (reason, "no diff applies to the base".to_owned()),
+        NoWinner::GatesCouldNotRun => (reason, infra_text(candidates)),
+        NoWinner::OnlyPartial => {
+            let text = "only partial work passed the gates; `bakeoff apply --candidate ID` takes one by name";
+            (reason, text.to_owned())
+        }
+        NoWinner::Cancelled => (reason, "the run was stopped".to_owned()),
+        other => (other, "no candidate passed the gates".to_owned()),
+    };
+    none(reason, partial_ids(candidates), text)
+}
+
+fn why_no_survivor(lanes: &[LaneRecord], candidates: &[CandidateRecord]) -> NoWinner {
+    let standings: Vec<_> = candidates
+        .iter()
+        .filter(|row| row.same_as.is_none())
+        .map(|row| Standing::of(row.admission.tree().is_some(), &row.gates))
+        .collect();
+    if candidates.is_empty() {
+        return no_candidate(lanes);
+    }
+    if standings.iter().all(|standing| *standing == Standing::Refused) {
+        return NoWinner::NothingApplied;
+    }
+    if standings.contains(&Standing::Passed) {
+        return NoWinner::OnlyPartial;
+    }
+    if standings.contains(&Standing::Unproved) {
+        NoWinner::GatesCouldNotRun
+    } else {
+        NoWinner::NothingPassed
+    }
+}
+
+/// Failures of the workspace or the engine itself are not the model server's.
+fn is_provider_failure(stop: &Stop) -> bool {
+    matches!(stop, Stop::Failed { class, .. } if class != "workspace" && class != "internal" && class != "sandbox")
+}
+
+fn no_candidate(lanes: &[LaneRecord]) -> NoWinner {
+    if !lanes.is_empty() && lanes.iter().all(|lane| is_provider_failure(&lane.stop)) {
+        NoWinner::ModelsUnreachable
+    } else if !lanes.is_empty() && lanes.iter().all(|lane| lane.stop == Stop::Cancelled) {
+        NoWinner::Cancelled
+    } else {
+        NoWinner::NoCandidates
+    }
+}
+
+fn unreachable_text(lanes: &[LaneRecord]) -> String {
+    let mut said: Vec<String> = Vec::new();
+    for lane in lanes {
+        if let Stop::Failed { message, .. } = &lane.stop {
+            let line = format!("{}: {message}", lane.model);
+            if !said.contains(&line) {
+                said.push(line);
+            }
+        }
+    }
+    format!("no lane could reach its model: {}", said.join("; "))
+}
+
+fn infra_text(candidates: &[CandidateRecord]) -> String {
+    let reasons =
+        candidates.iter().flat_map(|row| &row.gates).filter_map(|report| match &report.verdict {
+            Verdict::Infra { reason } => Some(reason.as_str()),
+            _ => None,
+        });
+    let first = reasons.into_iter().next().unwrap_or("they did not run");
+    format!("the gates could not run, so nothing is proved: {first}")
+}
+
+fn partial_ids(candidates: &[CandidateRecord]) -> Vec<CandidateId> {
+    let passed = |row: &&CandidateRecord| {
+        Standing::of(row.admission.tree().is_some(), &row.gates) == Standing::Passed
+    };
+    candidates.iter().filter(passed).map(|row| row.candidate.id.clone()).take(2).collect()
+}
+
+/// A decision without a winner.
+pub fn none(reason: NoWinner, closest: Vec<CandidateId>, text: String) -> Decision {
+    Decision {
+        outcome: Outcome::NoWinner { reason, closest },
+        basis: None,
+        confidence: Confidence::Low,
+        reason: text,
+        evidence: Vec::new(),
+    }
+}
+
+/// What the evidence, and the judges if they were asked, chose.
+///
+/// `evidence` is what agreement alone chooses; `judged` is the tally when at least one judge gave a
+/// valid ballot. Judges outrank agreement, and neither can bring back what a gate refused, since
+/// only survivors reach this function.
+pub fn decide(evidence: Decision, judged: Option<Decision>) -> Decision {
+    match judged {
+        Some(mut decision) => {
+            decision.evidence.extend(evidence.evidence);
+            decision
+        }
+        None => evidence,
+    }
+}
+
+/// The only survivor wins; how sure that is depends on what it had to pass.
+pub fn only_survivor(row: &CandidateRecord) -> Option<Decision> {
+    let tree = row.admission.tree()?.clone();
+    let tested = row
+        .gates
+        .iter()
+        .any(|report| report.gate == crate::model::GateKind::Test && report.verdict.is_pass());
+    let confidence = if tested { Confidence::High } else { Confidence::Low };
+    let how = if tested { "passed the tests" } else { "passed the gates; no test ran" };
+    Some(Decision {
+        outcome: Outcome::Winner { candidate: row.candidate.id.clone(), tree },
+        basis: Some(Basis::OnlySurvivor),
+        confidence,
+        reason: format!("{} is the only candidate that {how}", row.candidate.id),
+        evidence: Vec::new(),
+    })
+}
+
+/// What `gate` says: every diff for itself.
+pub fn gated(candidates: &[CandidateRecord]) -> Decision {
+    let standing = |row: &CandidateRecord| {
+        // An equal tree was gated once, on the candidate that stands for it.
+        let stands = row.same_as.as_ref().unwrap_or(&row.candidate.id);
+        let gates = candidates.iter().find(|other| other.candidate.id == *stands);
+        let gates = gates.map_or(&[][..], |other| &other.gates);
+        Standing::of(row.admission.tree().is_some(), gates)
+    };
+    let (passed, others): (Vec<_>, Vec<_>) =
+        candidates.iter().partition(|row| standing(row) == Standing::Passed);
+    let ids =
+        |rows: Vec<&CandidateRecord>| rows.iter().map(|row| row.candidate.id.clone()).collect();
+    let unproved = others.iter().any(|row| standing(row) == Standing::Unproved);
+    let reason = match (passed.len(), candidates.len(), unproved) {
+        (passed, all, false) => format!("{passed} of {all} passed every gate"),
+        (passed, all, true) => format!("{passed} of {all} passed; {}", infra_text(candidates)),
+    };
+    Decision {
+        outcome: Outcome::Gated { passed: ids(passed), others: ids(others) },
+        basis: None,
+        confidence: Confidence::Low,
+        reason,
+        evidence: Vec::new(),
+    }
+}
+
+/// How a command ends on a decision.
+pub fn exit_of(decision: &Decision, candidates: &[CandidateRecord]) -> Exit {
+    match &decision.outcome {
+        Outcome::Winner { .. } => Exit::Done,
+        Outcome::Gated { passed, others } if others.is_empty() && !passed.is_empty() => Exit::Done,
+        Outcome::Gated { .. } => {
+            let unproved = |row: &CandidateRecord| {
+                row.same_as.is_none()
+                    && Standing::of(row.admission.tree().is_some(), &row.gates)
+                        == Standing::Unproved
+            };
+            if candidates.iter().any(unproved) { Exit::Infra } else { Exit::NoWinner }
+        }
+        Outcome::NoWinner { reason, .. } => match reason {
+            NoWinner::ModelsUnreachable => Exit::Models,
+            NoWinner::GatesCouldNotRun => Exit::Infra,
+            NoWinner::LimitReached => Exit::Limit,
+            NoWinner::Cancelled => Exit::Interrupted,
+            _ => Exit::NoWinner,
+        },
+    }
+}

@@ -1,0 +1,222 @@
+//! Models of a run: connected once per provider, decorated so that no call escapes budget or journal.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::PipelineError;
+use super::tell::Teller;
+use crate::config::{Config, ProviderConfig};
+use crate::journal::{Entry, JournalError, RunDir};
+use crate::model::chat::{Delta, ModelReply, ModelRequest};
+use crate::model::{Cost, ModelRef, Plan, Usage, Wire};
+use crate::provider::{
+    Endpoint, ErrorClass, Ledger, Metered, Price, Pricing, Provider, ProviderError, RetryPolicy,
+    Retrying, connect,
+};
+
+/// Input tokens that a call is priced with in an estimate, when no limit says otherwise.
+const ESTIMATE_INPUT_TOKENS: u64 = 100_000;
+
+/// The providers of a run by name.
+#[derive(Clone)]
+pub struct Models(BTreeMap<String, Arc<dyn Provider>>);
+
+impl Models {
+    /// Connects every provider that the plan names.
+    ///
+    /// # Errors
+    /// When a provider is unknown or its address or script can't be used.
+    pub fn connect(
+        plan: &Plan,
+        config: &Config,
+        dir: &RunDir,
+        tell: &Teller,
+    ) -> Result<Self, PipelineError> {
+        let ledger = Ledger::new(plan.limits.budget);
+        let mut all = BTreeMap::new();
+        for name in provider_names(plan) {
+            let provider =
+                config.provider(&name).map_err(|e| PipelineError::Config(e.to_string()))?;
+            let wire = connect(&endpoint(provider))
+                .map_err(|error| PipelineError::Config(error.to_string()))?;
+            let metered = Metered::new(wire, ledger.clone(), pricing(provider));
+            let recorded =
+                Recorded { inner: Arc::new(metered), dir: dir.clone(), tell: tell.clone() };
+            let retrying = Retrying::new(Arc::new(recorded), RetryPolicy::default());
+            all.insert(name, Arc::new(retrying) as Arc<dyn Provider>);
+        }
+        Ok(Self(all))
+    }
+
+    /// The provider of a model.
+    ///
+    /// # Errors
+    /// When the plan did not name it.
+    pub fn provider(&self, model: &ModelRef) -> Result<Arc<dyn Provider>, PipelineError> {
+        self.0.get(&model.provider).cloned().ok_or_else(|| {
+            PipelineError::Internal(format!("provider {} was not connected", model.provider))
+        })
+    }
+}
+
+fn provider_names(plan: &Plan) -> Vec<String> {
+    let lanes = plan.lanes.iter().map(|lane| &lane.model);
+    let judging = plan.judging.models.iter().chain(plan.judging.synth.as_ref());
+    let mut names: Vec<String> = lanes.chain(judging).map(|model| model.provider.clone()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn endpoint(provider: &ProviderConfig) -> Endpoint {
+    let address = match (&provider.wire.value, &provider.script.value) {
+        (Wire::Scripted, Some(script)) => script.to_string_lossy().into_owned(),
+        _ => provider.base_url.value.clone(),
+    };
+    let endpoint = Endpoint::new(&provider.name, provider.wire.value, address);
+    match &provider.key {
+        Some(key) => endpoint.with_key(key.clone()),
+        None => endpoint,
+    }
+}
+
+fn pricing(provider: &ProviderConfig) -> Pricing {
+    if provider.wire.value == Wire::Scripted {
+        return Pricing::free();
+    }
+    let base = Pricing::new(&provider.name).with_base_url(&provider.base_url.value);
+    provider.prices.iter().fold(base, |pricing, (model, price)| {
+        let price = Price {
+            input: price.input,
+            output: price.output,
+            cache_read: price.cache_read,
+            cache_write: price.cache_write,
+        };
+        pricing.with_price(model, price)
+    })
+}
+
+/// Journals every try: before it is made, and how it ended, before its answer is used.
+struct Recorded {
+    inner: Arc<dyn Provider>,
+    dir: RunDir,
+    tell: Teller,
+}
+
+impl Recorded {
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        sink: &mut (dyn FnMut(Delta) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<ModelReply, ProviderError> {
+        self.began(request).map_err(|error| self.failed(error))?;
+        let result = self.inner.call(request, sink, cancel).await;
+        self.ended(request, &result).map_err(|error| self.failed(error))?;
+        result
+    }
+
+    fn began(&self, request: &ModelRequest) -> Result<(), JournalError> {
+        let request_id = self.store(request)?;
+        let purpose = request.purpose.clone();
+        self.dir.append(&Entry::CallBegan { purpose, request: request_id })
+    }
+
+    fn ended(
+        &self,
+        request: &ModelRequest,
+        result: &Result<ModelReply, ProviderError>,
+    ) -> Result<(), JournalError> {
+        let (reply, error, usage) = match result {
+            Ok(reply) => (Some(self.store(reply)?), None, reply.usage),
+            Err(error) => {
+                (None, Some(format!("{}: {error}", error.class.name())), Usage::default())
+            }
+        };
+        self.dir.append(&Entry::CallEnded { purpose: request.purpose.clone(), reply, error, usage })
+    }
+
+    fn store(
+        &self,
+        value: &impl serde::Serialize,
+    ) -> Result<crate::model::ArtifactId, JournalError> {
+        let bytes = serde_json::to_vec(value)
+            .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
+        self.dir.artifacts().put(&bytes)
+    }
+
+    /// A call whose record can't be written is not made: it would be paid again on a resume.
+    fn failed(&self, error: JournalError) -> ProviderError {
+        let message = format!("the run's journal can't be written: {error}");
+        self.tell.fail(error);
+        ProviderError::new(ErrorClass::Cancelled, message)
+    }
+}
+
+impl Provider for Recorded {
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        sink: &'a mut (dyn FnMut(Delta) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
+        self.ask(request, sink, cancel).boxed()
+    }
+}
+
+/// The most that a plan can ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Estimate {
+    /// Model calls, retries of failed ones left out.
+    pub calls: u64,
+    /// What they cost when every call has `input_tokens_per_call` and the largest answer.
+    pub cost: Cost,
+    /// The input tokens that each call is priced with.
+    pub input_tokens_per_call: u64,
+}
+
+/// Calls and cost of a plan at most. `given` is the number of diffs made elsewhere.
+pub fn estimate(plan: &Plan, config: &Config, given: usize) -> Estimate {
+    let input_tokens_per_call = plan.worker_limits.max_tokens.unwrap_or(ESTIMATE_INPUT_TOKENS);
+    let mut total = Estimate { calls: 0, cost: Cost::default(), input_tokens_per_call };
+    // Every tool round asks once; a reminder and the last summary come on top.
+    let per_attempt = u64::from(plan.worker_limits.max_tool_iterations) + 2;
+    for lane in &plan.lanes {
+        total.add(config, plan, &lane.model, u64::from(lane.attempts) * per_attempt);
+    }
+    let candidates =
+        (u64::from(plan.attempts()) + given as u64).min(u64::from(plan.judging.finalists.max(2)));
+    // The synthesizer's candidate meets the winner in one more pair.
+    let pairs =
+        candidates * candidates.saturating_sub(1) / 2 + u64::from(plan.judging.synth.is_some());
+    let judges = plan.judging.judges.len() as u64;
+    let models = plan.judging.models.len().max(1) as u64;
+    for model in &plan.judging.models {
+        // Both orders, and each invalid reply is asked again once.
+        total.add(config, plan, model, (pairs * judges * 2 * 2).div_ceil(models));
+    }
+    if let Some(synth) = &plan.judging.synth {
+        total.add(config, plan, synth, 2);
+    }
+    total
+}
+
+impl Estimate {
+    fn add(&mut self, config: &Config, plan: &Plan, model: &ModelRef, calls: u64) {
+        self.calls += calls;
+        let output = u64::from(plan.worker_limits.max_output_tokens);
+        let most = config.provider(&model.provider).ok().and_then(|provider| {
+            pricing(provider).most(&model.model, self.input_tokens_per_call, output)
+        });
+        match most {
+            Some(each) => {
+                self.cost.known.0 = self.cost.known.0.saturating_add(each.0.saturating_mul(calls))
+            }
+            None => self.cost.partly_unknown = true,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The trait of each phase: what the pipeline asks for, whoever answers.
+//!
+//! The real phases are made in `assemble`; a test takes one out and puts its own in.
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::PipelineError;
+use crate::fanout::LaneRun;
+use crate::model::chat::Message;
+use crate::model::{
+    Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport, Stop,
+    TreeId, Usage,
+};
+
+/// What an attempt left.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// The diff of its workspace against the base; empty when it changed nothing.
+    pub diff: Vec<u8>,
+    /// Its closing words.
+    pub answer: String,
+    /// Its claims.
+    pub claims: Vec<Claim>,
+    /// How it ended.
+    pub stop: Stop,
+    /// Turns of its conversation.
+    pub turns: u32,
+    /// What it used.
+    pub usage: Usage,
+    /// How long it took, in milliseconds.
+    pub millis: u64,
+    /// Its conversation.
+    pub transcript: Vec<Message>,
+}
+
+/// Runs one attempt of a lane in a workspace of its own.
+pub trait Work: Send + Sync {
+    /// Runs it to its end. Failures are values of `Attempt::stop`; `cancel` ends it within seconds.
+    fn attempt(&self, run: LaneRun, cancel: CancellationToken) -> BoxFuture<'static, Attempt>;
+}
+
+/// Admits diffs.
+pub trait Admit: Send + Sync {
+    /// Parses a diff and applies it in memory.
+    ///
+    /// # Errors
+    /// Only when the engine's own store fails.
+    fn admit(&self, diff: &[u8]) -> Result<Admission, PipelineError>;
+
+    /// The diff between the base and an admitted tree, in the engine's own printing.
+    ///
+    /// # Errors
+    /// When the engine's own store fails.
+    fn canonical(&self, tree: &TreeId) -> Result<Vec<u8>, PipelineError>;
+}
+
+/// Runs the gates.
+pub trait Prove: Send + Sync {
+    /// The gates on the base; called once, first.
+    fn base(&self) -> BoxFuture<'_, Result<Vec<GateReport>, PipelineError>>;
+
+    /// The gates on one admitted tree.
+    fn candidate<'a>(
+        &'a self,
+        id: &'a CandidateId,
+        tree: &'a TreeId,
+    ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>>;
+}
+
+/// A survivor as the consensus, the judges and the synthesizer see it.
+#[derive(Clone, Debug)]
+pub struct Survivor {
+    /// The candidate that stands for its tree.
+    pub id: CandidateId,
+    /// The tree.
+    pub tree: TreeId,
+    /// Its family.
+    pub family: Family,
+    /// Families of the candidates with an equal tree, itself included.
+    pub supporters: Vec<Family>,
+    /// The diff between base and tree.
+    pub diff: Vec<u8>,
+    /// Its author's closing words.
+    pub answer: String,
+    /// Its author's claims.
+    pub claims: Vec<Claim>,
+    /// The paths it changes.
+    pub files: Vec<FileChange>,
+    /// What admission and gates flagged.
+    pub flags: Vec<Flag>,
+    /// Its gates.
+    pub gates: Vec<GateReport>,
+}
+
+/// Weighs the survivors without a model.
+pub trait Weigh: Send + Sync {
+    /// A score and reasons for each, and a choice.
+    ///
+    /// # Errors
+    /// When the engine's own store fails.
+    fn weigh(&self, survivors: &[Survivor]) -> Result<Weighed, PipelineError>;
+}
+
+/// What the consensus says.
+#[derive(Clone, Debug)]
+pub struct Weighed {
+    /// A score for each survivor, in the order given.
+    pub scores: Vec<Option<f64>>,
+    /// The choice that agreement alone would make, with its evidence.
+    pub choice: Decision,
+}
+
+/// Asks the judges.
+pub trait Judge: Send + Sync {
+    /// Ballots on every pair of the finalists, in both orders, by every judge.
+    fn panel<'a>(
+        &'a self,
+        finalists: &'a [Survivor],
+    ) -> BoxFuture<'a, Result<Vec<Ballot>, PipelineError>>;
+
+    /// What the ballots say of the finalists.
+    fn tally(&self, finalists: &[Survivor], ballots: &[Ballot]) -> Decision;
+}
+
+/// Asks the synthesizer.
+pub trait Fuse: Send + Sync {
+    /// One more diff, or none when it declines or fails (then with the reason).
+    fn propose<'a>(
+        &'a self,
+        finalists: &'a [Survivor],
+        ballots: &'a [Ballot],
+    ) -> BoxFuture<'a, Result<Proposal, PipelineError>>;
+}
+
+/// What the synthesizer gave.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// The diff, if it proposed one.
+    pub diff: Option<Vec<u8>>,
+    /// Its words, or why there is no diff.
+    pub answer: String,
+    /// What it used.
+    pub usage: Usage,
+}
+
+impl Proposal {
+    /// No proposal, and why.
+    pub fn nothing(why: String) -> Self {
+        Self { diff: None, answer: why, usage: Usage::default() }
+    }
+}
+
+/// All phases of a run. A phase that the plan leaves out is absent.
+pub struct Phases {
+    /// Worker runs.
+    pub work: Option<Box<dyn Work>>,
+    /// Admission.
+    pub admit: Box<dyn Admit>,
+    /// Gates.
+    pub prove: Box<dyn Prove>,
+    /// Consensus.
+    pub weigh: Box<dyn Weigh>,
+    /// Judges.
+    pub judge: Option<Box<dyn Judge>>,
+    /// Synthesizer.
+    pub fuse: Option<Box<dyn Fuse>>,
+}

@@ -1,0 +1,395 @@
+//! Walks one run through its stages.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use super::decide::{Standing, decide, exit_of, gated, no_survivor, none, only_survivor};
+use super::tell::Teller;
+use super::{Phases, PipelineError, Survivor};
+use crate::journal::{Entry, RunDir};
+use crate::model::{
+    Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Family,
+    GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION, RunEvent,
+    RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+};
+
+/// A diff that was made elsewhere.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// Where it came from, for tables (a file name, a revision, an instance id).
+    pub source: String,
+    /// Its voice in the consensus.
+    pub family: Family,
+    /// Its bytes.
+    pub diff: Vec<u8>,
+}
+
+/// Everything that a run is told before it begins.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Which command.
+    pub kind: RunKind,
+    /// What to do.
+    pub plan: Plan,
+    /// Diffs made elsewhere, for `pick` and `gate`.
+    pub given: Vec<Given>,
+    /// The base, its gates still empty.
+    pub base: BaseRecord,
+    /// How the sandbox stands.
+    pub sandbox: SandboxRecord,
+    /// True when the models are scripted.
+    pub scripted: bool,
+    /// What is to be warned of from the beginning.
+    pub warnings: Vec<Warning>,
+    /// Prompts and judges by name, with layer and hash.
+    pub definitions: BTreeMap<String, String>,
+    /// Why the run's own token was cancelled, if it is: by a limit rather than by a person.
+    pub limit: CancellationToken,
+}
+
+/// Runs an order to its end, tells of it, and writes its record.
+///
+/// # Errors
+/// When the run can't go on: see [`PipelineError`]. A run without a winner is a record, not an error.
+pub async fn execute(
+    order: Order,
+    phases: &Phases,
+    dir: &RunDir,
+    tell: Teller,
+    cancel: &CancellationToken,
+) -> Result<RunRecord, PipelineError> {
+    let mut run = Run::begin(order, phases, dir, tell, cancel)?;
+    let decision = run.stages().await?;
+    run.finish(decision)
+}
+
+/// A run on its way. Only the pipeline's task touches it.
+pub(super) struct Run<'a> {
+    pub(super) phases: &'a Phases,
+    pub(super) dir: &'a RunDir,
+    pub(super) tell: Teller,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) given: Vec<Given>,
+    pub(super) record: RunRecord,
+    limit: CancellationToken,
+    began: Instant,
+}
+
+impl<'a> Run<'a> {
+    fn begin(
+        order: Order,
+        phases: &'a Phases,
+        dir: &'a RunDir,
+        tell: Teller,
+        cancel: &'a CancellationToken,
+    ) -> Result<Self, PipelineError> {
+        let engine = env!("CARGO_PKG_VERSION").to_owned();
+        dir.append(&Entry::Plan { plan: Box::new(order.plan.clone()), engine: engine.clone() })?;
+        let attempts = match order.kind {
+            RunKind::Run => order.plan.attempts(),
+            RunKind::Pick | RunKind::Gate => order.given.len() as u32,
+        };
+        let title = order.plan.task.as_ref().map(|task| task.title()).unwrap_or_default();
+        tell.send(RunEvent::Started {
+            run: dir.id().clone(),
+            title,
+            attempts,
+            scripted: order.scripted,
+        });
+        let (given, limit) = (order.given.clone(), order.limit.clone());
+        let record = blank_record(order, dir, engine);
+        for warning in &record.warnings {
+            tell.warn(warning.clone());
+        }
+        Ok(Self { phases, dir, tell, cancel, given, record, limit, began: Instant::now() })
+    }
+
+    async fn stages(&mut self) -> Result<Decision, PipelineError> {
+        if let Some(decision) = self.prove_base().await? {
+            return Ok(decision);
+        }
+        self.collect().await?;
+        self.prove_candidates().await?;
+        if self.record.kind == RunKind::Gate && !self.cancelled() {
+            return Ok(gated(&self.record.candidates));
+        }
+        let survivors = self.survivors()?;
+        if self.cancelled() && survivors.len() != 1 {
+            return Ok(self.cut_off());
+        }
+        let decision = match survivors.as_slice() {
+            [] => no_survivor(&self.record.lanes, &self.record.candidates),
+            [only] => self.row(&only.id).and_then(only_survivor).unwrap_or_else(|| self.cut_off()),
+            _ => self.choose(&survivors).await?,
+        };
+        self.fuse(decision, &survivors).await
+    }
+
+    /// Gates on the base. A base on which they can't run ends the run before any model is paid.
+    async fn prove_base(&mut self) -> Result<Option<Decision>, PipelineError> {
+        self.begin_stage(Stage::Base, None)?;
+        let cancel = self.cancel.clone();
+        let reports = tokio::select! {
+            reports = self.phases.prove.base() => reports?,
+            () = cancel.cancelled() => return Ok(Some(self.cut_off())),
+        };
+        self.record.base.gates = reports;
+        let infra = self.record.base.gates.iter().find_map(|report| match &report.verdict {
+            crate::model::Verdict::Infra { reason } => {
+                Some((report.command.clone(), reason.clone()))
+            }
+            _ => None,
+        });
+        Ok(infra.map(|(command, reason)| {
+            let text = format!("{command:?} could not run on the base: {reason}");
+            none(NoWinner::GatesCouldNotRun, Vec::new(), text)
+        }))
+    }
+
+    /// Candidates, from workers or from elsewhere, each admitted or refused.
+    async fn collect(&mut self) -> Result<(), PipelineError> {
+        if self.record.kind == RunKind::Run {
+            self.fan_out().await?;
+        } else {
+            self.take_given()?;
+        }
+        Ok(())
+    }
+
+    fn take_given(&mut self) -> Result<(), PipelineError> {
+        let given = std::mem::take(&mut self.given);
+        self.begin_stage(Stage::Admit, Some(given.len() as u32))?;
+        for one in given {
+            let candidate = Candidate {
+                id: self.next_id(),
+                kind: Kind::Given,
+                lane: LaneId::new(one.source),
+                family: one.family,
+                diff: self.dir.artifacts().put(&one.diff)?,
+                diff_bytes: one.diff.len() as u64,
+                answer: String::new(),
+                claims: Vec::new(),
+                usage: Usage::default(),
+                stop: Stop::Given,
+            };
+            self.admit(candidate, &one.diff)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn next_id(&self) -> CandidateId {
+        CandidateId::nth(self.record.candidates.len())
+    }
+
+    /// Admits a candidate's diff and adds it to the record; equal trees are told.
+    pub(super) fn admit(&mut self, candidate: Candidate, diff: &[u8]) -> Result<(), PipelineError> {
+        let admission = self.phases.admit.admit(diff)?;
+        let (same_as, applied) = match admission.tree() {
+            Some(tree) => (self.stands_for(tree, &candidate), Some(self.canonical(tree)?)),
+            None => (None, None),
+        };
+        self.tell.send(RunEvent::Admitted {
+            candidate: candidate.id.clone(),
+            lane: candidate.lane.clone(),
+            admission: admission.clone(),
+        });
+        let gates = Vec::new();
+        let row = CandidateRecord { candidate, admission, same_as, applied, gates, score: None };
+        self.record.candidates.push(row);
+        self.tell.check()
+    }
+
+    /// An earlier candidate with the same tree. Partial work never stands for complete work.
+    fn stands_for(
+        &self,
+        tree: &crate::model::TreeId,
+        candidate: &Candidate,
+    ) -> Option<CandidateId> {
+        let equal = |row: &&CandidateRecord| {
+            row.same_as.is_none()
+                && row.admission.tree() == Some(tree)
+                && (row.candidate.stop.is_complete() || !candidate.stop.is_complete())
+        };
+        self.record.candidates.iter().find(equal).map(|row| row.candidate.id.clone())
+    }
+
+    fn canonical(&self, tree: &crate::model::TreeId) -> Result<ArtifactId, PipelineError> {
+        Ok(self.dir.artifacts().put(&self.phases.admit.canonical(tree)?)?)
+    }
+
+    /// Complete candidates that passed every gate, one for each tree, in plan order.
+    pub(super) fn survivors(&self) -> Result<Vec<Survivor>, PipelineError> {
+        let rows = self.record.candidates.iter().filter(|row| {
+            row.same_as.is_none()
+                && row.candidate.stop.is_complete()
+                && Standing::of(row.admission.tree().is_some(), &row.gates) == Standing::Passed
+        });
+        rows.filter_map(|row| self.survivor(row).transpose()).collect()
+    }
+
+    pub(super) fn survivor(
+        &self,
+        row: &CandidateRecord,
+    ) -> Result<Option<Survivor>, PipelineError> {
+        let (Admission::Admitted { tree, flags, files, .. }, Some(applied)) =
+            (&row.admission, &row.applied)
+        else {
+            return Ok(None);
+        };
+        let equal = |other: &&CandidateRecord| {
+            other.same_as.as_ref() == Some(&row.candidate.id)
+                || other.candidate.id == row.candidate.id
+        };
+        let supporters =
+            self.record.candidates.iter().filter(equal).map(|other| other.candidate.family.clone());
+        Ok(Some(Survivor {
+            id: row.candidate.id.clone(),
+            tree: tree.clone(),
+            family: row.candidate.family.clone(),
+            supporters: supporters.collect(),
+            diff: self.dir.artifacts().get(applied)?,
+            answer: row.candidate.answer.clone(),
+            claims: row.candidate.claims.clone(),
+            files: files.clone(),
+            flags: flags.clone(),
+            gates: row.gates.clone(),
+        }))
+    }
+
+    pub(super) fn row(&self, id: &CandidateId) -> Option<&CandidateRecord> {
+        self.record.candidates.iter().find(|row| row.candidate.id == *id)
+    }
+
+    /// The choice among several survivors: agreement first, then the judges if there are any.
+    async fn choose(&mut self, survivors: &[Survivor]) -> Result<Decision, PipelineError> {
+        self.begin_stage(Stage::Weigh, Some(survivors.len() as u32))?;
+        let weighed = self.phases.weigh.weigh(survivors)?;
+        for (survivor, score) in survivors.iter().zip(&weighed.scores) {
+            self.set_score(&survivor.id, *score);
+        }
+        let finalists = self.finalists(survivors, &weighed.scores);
+        let judged = self.judge(&finalists).await?;
+        self.begin_stage(Stage::Decide, None)?;
+        Ok(decide(weighed.choice, judged))
+    }
+
+    fn set_score(&mut self, id: &CandidateId, score: Option<f64>) {
+        if let Some(row) = self.record.candidates.iter_mut().find(|row| row.candidate.id == *id) {
+            row.score = score;
+        }
+    }
+
+    /// The survivors with the highest scores, at most as many as the plan lets meet; in plan order.
+    fn finalists(&self, survivors: &[Survivor], scores: &[Option<f64>]) -> Vec<Survivor> {
+        let score = |at: usize| scores.get(at).copied().flatten().unwrap_or(0.0);
+        let mut order: Vec<usize> = (0..survivors.len()).collect();
+        order.sort_by(|a, b| score(*b).total_cmp(&score(*a)).then(a.cmp(b)));
+        order.truncate(self.record.plan.judging.finalists.max(2) as usize);
+        order.sort_unstable();
+        order.into_iter().map(|at| survivors[at].clone()).collect()
+    }
+
+    pub(super) fn set_gates(&mut self, id: &CandidateId, gates: Vec<GateReport>) {
+        if let Some(row) = self.record.candidates.iter_mut().find(|row| row.candidate.id == *id) {
+            row.gates = gates;
+        }
+    }
+
+    pub(super) fn begin_stage(
+        &self,
+        stage: Stage,
+        units: Option<u32>,
+    ) -> Result<(), PipelineError> {
+        self.tell.send(RunEvent::StageBegan { stage, units });
+        self.tell.check()
+    }
+
+    pub(super) fn warn(&mut self, code: &str, message: String) {
+        let warning = Warning { code: code.to_owned(), message };
+        self.tell.warn(warning.clone());
+        self.record.warnings.push(warning);
+    }
+
+    pub(super) fn cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// The decision of a run that was stopped, by a limit or by a person.
+    fn cut_off(&self) -> Decision {
+        let closest = Vec::new();
+        if self.limit.is_cancelled() {
+            let text =
+                "the run's time limit ended it before there was a winner; raise --max-seconds";
+            none(NoWinner::LimitReached, closest, text.to_owned())
+        } else {
+            none(NoWinner::Cancelled, closest, "the run was stopped".to_owned())
+        }
+    }
+
+    fn finish(mut self, decision: Decision) -> Result<RunRecord, PipelineError> {
+        self.warn_of_gaps(&decision);
+        self.tell.send(RunEvent::Decided { decision: decision.clone() });
+        self.record.exit = exit_of(&decision, &self.record.candidates);
+        self.record.decision = decision;
+        self.record.millis = self.began.elapsed().as_millis() as u64;
+        for lane in &self.record.lanes {
+            self.record.usage += lane.usage;
+        }
+        for ballot in &self.record.ballots {
+            self.record.usage += ballot.usage;
+        }
+        self.dir.write_record(&self.record)?;
+        self.tell.send(RunEvent::Ended {
+            exit: self.record.exit,
+            usage: self.record.usage,
+            millis: self.record.millis,
+        });
+        self.tell.check()?;
+        Ok(self.record)
+    }
+
+    /// A winner beside candidates that could not be proved is told as such.
+    fn warn_of_gaps(&mut self, decision: &Decision) {
+        let unproved = |row: &&CandidateRecord| {
+            Standing::of(row.admission.tree().is_some(), &row.gates) == Standing::Unproved
+                && row.same_as.is_none()
+        };
+        let count = self.record.candidates.iter().filter(unproved).count();
+        if count > 0 && matches!(decision.outcome, Outcome::Winner { .. }) {
+            let text =
+                format!("the gates could not run on {count} other candidates; they were left out");
+            self.warn("gates-incomplete", text);
+        }
+    }
+}
+
+fn blank_record(order: Order, dir: &RunDir, engine: String) -> RunRecord {
+    RunRecord {
+        version: RECORD_VERSION,
+        rules: RULES_VERSION,
+        engine,
+        kind: order.kind,
+        run: dir.id().clone(),
+        started: jiff::Timestamp::now(),
+        millis: 0,
+        plan: order.plan,
+        scripted: order.scripted,
+        base: order.base,
+        sandbox: order.sandbox,
+        lanes: Vec::new(),
+        candidates: Vec::new(),
+        ballots: Vec::new(),
+        decision: none(NoWinner::NoCandidates, Vec::new(), String::new()),
+        warnings: order.warnings,
+        usage: Usage::default(),
+        exit: crate::model::Exit::Internal,
+        definitions: order.definitions,
+    }
+}
+
+/// Whether an admission refused.
+pub(super) fn refused(admission: &Admission) -> bool {
+    matches!(admission, Admission::Refused(_))
+}

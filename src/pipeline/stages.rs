@@ -1,0 +1,279 @@
+//! The stages that wait for others: workers, gates, judges, the synthesizer.
+
+use futures_util::StreamExt;
+use futures_util::stream;
+
+use super::decide::Standing;
+use super::run::{Run, refused};
+use super::{Attempt, PipelineError, Survivor};
+use crate::fanout::{FanoutOptions, LaneEnd, LaneRun, lane_runs};
+use crate::journal::Entry;
+use crate::model::{
+    Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, Kind, LaneId, LaneRecord,
+    RunEvent, Stage, Stop, TreeId, Usage,
+};
+
+/// How long workers that were told to stop may take before they are dropped.
+const GRACE: std::time::Duration = std::time::Duration::from_secs(5);
+
+impl Run<'_> {
+    /// Runs every lane and makes a candidate of each that left a change.
+    pub(super) async fn fan_out(&mut self) -> Result<(), PipelineError> {
+        let runs = lane_runs(&self.record.plan);
+        self.begin_stage(Stage::FanOut, Some(runs.len() as u32))?;
+        let Some(work) = &self.phases.work else {
+            return Err(PipelineError::Internal("a run without workers".to_owned()));
+        };
+        let options = FanoutOptions {
+            max_parallel: self.record.plan.limits.max_parallel as usize,
+            cancel: self.cancel.clone(),
+            grace: GRACE,
+        };
+        let tell = self.tell.clone();
+        let start = |run: LaneRun, cancel| {
+            tell.send(RunEvent::LaneBegan {
+                lane: run.id.clone(),
+                model: run.lane.model.to_string(),
+            });
+            work.attempt(run, cancel)
+        };
+        let ends = crate::fanout::run(runs, &options, start, |_, _| false).await;
+        self.begin_stage(Stage::Admit, Some(ends.len() as u32))?;
+        for end in ends {
+            self.take_lane(end)?;
+        }
+        self.warn_of_lanes();
+        Ok(())
+    }
+
+    fn take_lane(&mut self, end: LaneEnd<Attempt>) -> Result<(), PipelineError> {
+        let run = end.lane;
+        let attempt = end.result.unwrap_or_else(|stop| Attempt::nothing(stop));
+        self.keep_transcript(&run, &attempt)?;
+        let why_none = why_no_candidate(&attempt);
+        let id = why_none.is_none().then(|| self.next_id());
+        self.tell.send(RunEvent::LaneEnded {
+            lane: run.id.clone(),
+            stop: attempt.stop.clone(),
+            candidate: id.clone(),
+            usage: attempt.usage,
+        });
+        self.record.lanes.push(LaneRecord {
+            lane: run.id.clone(),
+            model: run.lane.model.to_string(),
+            stop: attempt.stop.clone(),
+            candidate: id.clone(),
+            why_none,
+            turns: attempt.turns,
+            usage: attempt.usage,
+            millis: attempt.millis,
+        });
+        match id {
+            Some(id) => self.admit_attempt(id, run, attempt),
+            None => Ok(()),
+        }
+    }
+
+    fn keep_transcript(&self, run: &LaneRun, attempt: &Attempt) -> Result<(), PipelineError> {
+        let text = serde_json::to_vec(&attempt.transcript)
+            .map_err(|error| PipelineError::Internal(error.to_string()))?;
+        let messages = self.dir.artifacts().put(&text)?;
+        Ok(self.dir.append(&Entry::Transcript { lane: run.id.clone(), messages })?)
+    }
+
+    fn admit_attempt(
+        &mut self,
+        id: CandidateId,
+        run: LaneRun,
+        attempt: Attempt,
+    ) -> Result<(), PipelineError> {
+        let candidate = Candidate {
+            id,
+            kind: Kind::Worker,
+            lane: run.id,
+            family: run.lane.family,
+            diff: self.dir.artifacts().put(&attempt.diff)?,
+            diff_bytes: attempt.diff.len() as u64,
+            answer: attempt.answer,
+            claims: attempt.claims,
+            usage: attempt.usage,
+            stop: attempt.stop,
+        };
+        self.admit(candidate, &attempt.diff)
+    }
+
+    /// Lanes without a candidate are told together: how many, and why.
+    fn warn_of_lanes(&mut self) {
+        let without: Vec<String> = self
+            .record
+            .lanes
+            .iter()
+            .filter_map(|lane| Some(format!("{}: {}", lane.lane, lane.why_none.as_ref()?)))
+            .collect();
+        if !without.is_empty() {
+            let (all, none) = (self.record.lanes.len(), without.len());
+            let text =
+                format!("{} of {all} lanes gave a candidate; {}", all - none, without.join("; "));
+            self.warn("lanes-without-candidate", text);
+        }
+    }
+
+    /// Gates every admitted tree once.
+    pub(super) async fn prove_candidates(&mut self) -> Result<(), PipelineError> {
+        let todo: Vec<(CandidateId, TreeId)> = self
+            .record
+            .candidates
+            .iter()
+            .filter(|row| row.same_as.is_none() && row.gates.is_empty() && !refused(&row.admission))
+            .filter_map(|row| Some((row.candidate.id.clone(), row.admission.tree()?.clone())))
+            .collect();
+        self.begin_stage(Stage::Gate, Some(todo.len() as u32))?;
+        let (prove, cancel) = (&self.phases.prove, self.cancel);
+        let parallel = self.record.plan.gates.parallel.max(1) as usize;
+        let mut running = stream::iter(todo)
+            .map(|(id, tree)| async move {
+                let gates = tokio::select! {
+                    gates = prove.candidate(&id, &tree) => gates,
+                    // What was not proved stays without a report, and no report is no proof.
+                    () = cancel.cancelled() => Ok(Vec::new()),
+                };
+                (id, gates)
+            })
+            .buffer_unordered(parallel);
+        let mut done = Vec::new();
+        while let Some((id, gates)) = running.next().await {
+            done.push((id, gates?));
+        }
+        drop(running);
+        for (id, gates) in done {
+            self.set_gates(&id, gates);
+        }
+        self.tell.check()
+    }
+
+    /// Asks the judges; `None` when there are none or when none gave a valid ballot.
+    pub(super) async fn judge(
+        &mut self,
+        finalists: &[Survivor],
+    ) -> Result<Option<Decision>, PipelineError> {
+        let Some(judge) = &self.phases.judge else { return Ok(None) };
+        if finalists.len() < 2 || self.cancelled() {
+            return Ok(None);
+        }
+        self.begin_stage(Stage::Judge, None)?;
+        let ballots = judge.panel(finalists).await?;
+        for ballot in &ballots {
+            self.tell.send(RunEvent::Balloted { ballot: ballot.clone() });
+        }
+        let valid = ballots.iter().any(|ballot| !matches!(ballot.choice, Choice::Abstain { .. }));
+        let decision = valid.then(|| judge.tally(finalists, &ballots));
+        self.record.ballots.extend(ballots);
+        if !valid {
+            let why = self.record.ballots.iter().find_map(|ballot| match &ballot.choice {
+                Choice::Abstain { reason } => Some(reason.clone()),
+                _ => None,
+            });
+            let why = why.unwrap_or_else(|| "no ballot was given".to_owned());
+            self.warn(
+                "judges-abstained",
+                format!(
+                    "no judge gave a valid ballot, so the choice rests on evidence alone: {why}"
+                ),
+            );
+        }
+        self.tell.check()?;
+        Ok(decision)
+    }
+
+    /// The synthesizer's candidate replaces the winner only by passing the same gates and then
+    /// winning its pair against it.
+    pub(super) async fn fuse(
+        &mut self,
+        decision: Decision,
+        survivors: &[Survivor],
+    ) -> Result<Decision, PipelineError> {
+        let best = decision.winner().cloned();
+        let (Some(fuse), Some(best)) = (&self.phases.fuse, best) else { return Ok(decision) };
+        if survivors.len() < 2 || self.phases.judge.is_none() || self.cancelled() {
+            return Ok(decision);
+        }
+        self.begin_stage(Stage::Fuse, None)?;
+        let proposal = fuse.propose(survivors, &self.record.ballots).await?;
+        self.record.usage += proposal.usage;
+        let Some(diff) = proposal.diff else {
+            self.warn(
+                "nothing-synthesized",
+                format!("the synthesizer proposed nothing: {}", proposal.answer),
+            );
+            return Ok(decision);
+        };
+        let id = self.next_id();
+        let candidate = Candidate {
+            id: id.clone(),
+            kind: Kind::Synthesized,
+            lane: LaneId::new("synthesizer"),
+            family: Family::new("synthesizer"),
+            diff: self.dir.artifacts().put(&diff)?,
+            diff_bytes: diff.len() as u64,
+            answer: proposal.answer,
+            claims: Vec::new(),
+            usage: Usage::default(),
+            stop: Stop::Submitted,
+        };
+        self.admit(candidate, &diff)?;
+        self.prove_candidates().await?;
+        self.challenge(decision, &best, &id).await
+    }
+
+    async fn challenge(
+        &mut self,
+        decision: Decision,
+        best: &CandidateId,
+        challenger: &CandidateId,
+    ) -> Result<Decision, PipelineError> {
+        let passed = |row: &CandidateRecord| {
+            row.same_as.is_none()
+                && Standing::of(row.admission.tree().is_some(), &row.gates) == Standing::Passed
+        };
+        if !self.row(challenger).is_some_and(passed) {
+            return Ok(decision);
+        }
+        let pair = [best, challenger].map(|id| self.row(id).map(|row| self.survivor(row)));
+        let [Some(best_one), Some(other)] = pair else { return Ok(decision) };
+        let (Some(best_one), Some(other)) = (best_one?, other?) else { return Ok(decision) };
+        let judged = self.judge(&[best_one, other]).await?;
+        Ok(match judged {
+            Some(new) if new.winner() == Some(challenger) => new,
+            _ => decision,
+        })
+    }
+}
+
+impl Attempt {
+    /// An attempt that left nothing.
+    pub fn nothing(stop: Stop) -> Self {
+        Self {
+            diff: Vec::new(),
+            answer: String::new(),
+            claims: Vec::new(),
+            stop,
+            turns: 0,
+            usage: Usage::default(),
+            millis: 0,
+            transcript: Vec::new(),
+        }
+    }
+}
+
+/// Why an attempt gives no candidate; `None` when it gives one.
+fn why_no_candidate(attempt: &Attempt) -> Option<String> {
+    match (&attempt.stop, attempt.diff.is_empty()) {
+        (Stop::Failed { class, message }, _) => Some(format!("{class}: {message}")),
+        (Stop::Cancelled, true) => Some("it was stopped before it changed anything".to_owned()),
+        (Stop::Limit { limit }, true) => Some(
+            format!("its {limit:?} limit cut it off before it changed anything").to_lowercase(),
+        ),
+        (_, true) => Some("it changed nothing".to_owned()),
+        (_, false) => None,
+    }
+}

@@ -1,0 +1,208 @@
+//! A loop worker's attempt: a leased workspace, a run token of its own, a prompt, and the diff it left.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::models::Models;
+use super::{Attempt, PipelineError, Work};
+use crate::fanout::LaneRun;
+use crate::fence::Fencer;
+use crate::jobs::{RunScope, mint_token};
+use crate::model::{EventSink, Plan, RunToken, Stop};
+use crate::patch;
+use crate::prompt::{GateCommand, Instructions, Templates, WorkerSystem, WorkerTask, variation};
+use crate::repo::{Store, Workspace};
+use crate::sandbox::{Launch, Launcher};
+use crate::tools::{Registry, ToolContext, ToolOutput};
+use crate::worker::{LoopWorker, Toolbox, WorkerInput, WorkerOutcome};
+
+/// What every attempt of a run shares.
+pub struct Shop {
+    /// The run's store.
+    pub store: Arc<Store>,
+    /// The run's models.
+    pub models: Models,
+    /// The workers' tools.
+    pub registry: Registry,
+    /// The prompts.
+    pub templates: Templates,
+    /// The run's fences.
+    pub fencer: Fencer,
+    /// The repository's own instructions.
+    pub instructions: Instructions,
+    /// Runs inspection commands; absent when nothing may run.
+    pub launcher: Option<Launcher>,
+    /// The plan.
+    pub plan: Plan,
+    /// Where activity is told.
+    pub events: EventSink,
+}
+
+/// Loop workers.
+pub struct LoopWork(Arc<Shop>);
+
+impl LoopWork {
+    /// Workers that share `shop`.
+    pub fn new(shop: Shop) -> Self {
+        Self(Arc::new(shop))
+    }
+}
+
+impl Work for LoopWork {
+    fn attempt(&self, run: LaneRun, cancel: CancellationToken) -> BoxFuture<'static, Attempt> {
+        let shop = self.0.clone();
+        async move {
+            let began = Instant::now();
+            let mut attempt = match shop.attempt(run, cancel).await {
+                Ok(attempt) => attempt,
+                Err((class, message)) => {
+                    Attempt::nothing(Stop::Failed { class: class.to_owned(), message })
+                }
+            };
+            attempt.millis = began.elapsed().as_millis() as u64;
+            attempt
+        }
+        .boxed()
+    }
+}
+
+type Failure = (&'static str, String);
+
+fn workspace_failure(error: impl std::fmt::Display) -> Failure {
+    ("workspace", error.to_string())
+}
+
+impl Shop {
+    async fn attempt(
+        self: Arc<Self>,
+        run: LaneRun,
+        cancel: CancellationToken,
+    ) -> Result<Attempt, Failure> {
+        let (shop, lane) = (self.clone(), run.id.clone());
+        let workspace =
+            blocking(move || shop.store.lease(&lane)).await?.map_err(workspace_failure)?;
+        let workspace = Arc::new(workspace);
+        let token = mint_token();
+        let scope = self.launcher.clone().map(|launcher| RunScope::new(token.clone(), launcher));
+        let input = self
+            .input(&run, workspace.clone(), token, cancel)
+            .map_err(|error| ("internal", error.to_string()))?;
+        let outcome = LoopWorker::run(input).await;
+        if let Some(scope) = scope {
+            // What the worker left running ends before its workspace is read.
+            scope.finish().await;
+        }
+        let diff = self.clone().diff(workspace).await?;
+        Ok(attempt_of(outcome, diff))
+    }
+
+    fn input(
+        &self,
+        run: &LaneRun,
+        workspace: Arc<Workspace>,
+        token: RunToken,
+        cancel: CancellationToken,
+    ) -> Result<WorkerInput, PipelineError> {
+        let render = |context: &dyn crate::prompt::PromptContext| {
+            let rendered = self.templates.render(context, &self.fencer);
+            rendered.map(|prompt| prompt.text).map_err(|e| PipelineError::Config(e.to_string()))
+        };
+        let launch = self.launcher.clone().map(|launcher| Arc::new(launcher) as Arc<dyn Launch>);
+        Ok(WorkerInput {
+            lane: run.id.clone(),
+            provider: self.models.provider(&run.lane.model)?,
+            model: run.lane.model.model.clone(),
+            toolbox: Arc::new(Box::new(self.registry.clone())),
+            context: ToolContext { workspace, token, launch, cancel: cancel.clone() },
+            limits: self.plan.worker_limits,
+            system: render(&WorkerSystem)?,
+            task_message: render(&self.task(run))?,
+            seed: Some(run.seed),
+            temperature: run.lane.temperature,
+            events: self.events.clone(),
+            cancel,
+        })
+    }
+
+    fn task(&self, run: &LaneRun) -> WorkerTask {
+        let gates = &self.plan.gates;
+        let named = [("typecheck", &gates.check), ("tests", &gates.test)];
+        let gate = |(name, command): (&str, &Option<crate::model::CommandSpec>)| {
+            let command = command.as_ref()?;
+            Some(GateCommand { name: name.to_owned(), command: command.line.clone() })
+        };
+        WorkerTask {
+            task: self.plan.task.as_ref().map(|task| task.text.clone()).unwrap_or_default(),
+            instructions: self.instructions.clone(),
+            gates: named.into_iter().filter_map(gate).collect(),
+            dir: gates.dir.clone(),
+            hint: variation(run.attempt).map(str::to_owned),
+        }
+    }
+
+    /// The workspace's diff; the workspace ends with it.
+    async fn diff(self: Arc<Self>, workspace: Arc<Workspace>) -> Result<Vec<u8>, Failure> {
+        let read = move || {
+            let diff = self.store.diff(&workspace);
+            // The last holder removes it; a tool call that was cut off may hold it a little longer.
+            drop(workspace);
+            diff
+        };
+        blocking(read).await?.map_err(workspace_failure)
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| ("internal", error.to_string()))
+}
+
+/// A worker that changed nothing and answered with a diff handed in that diff: models without tools
+/// can do no better. It is admitted like every other.
+fn attempt_of(outcome: WorkerOutcome, diff: Vec<u8>) -> Attempt {
+    let answered = diff.is_empty()
+        && matches!(outcome.stop, Stop::Quit | Stop::Submitted)
+        && holds_diff(&outcome.answer);
+    let (diff, stop) = match answered {
+        true => (outcome.answer.clone().into_bytes(), Stop::Submitted),
+        false => (diff, outcome.stop),
+    };
+    Attempt {
+        diff,
+        answer: outcome.answer,
+        claims: outcome.claims,
+        stop,
+        turns: outcome.turns,
+        usage: outcome.usage,
+        millis: 0,
+        transcript: outcome.transcript,
+    }
+}
+
+/// Whether an answer was meant as a diff, well-formed or not: admission says what is wrong with it.
+fn holds_diff(answer: &str) -> bool {
+    match patch::parse(answer.as_bytes(), &patch::Rules::default()) {
+        Ok(_) => true,
+        Err(refusal) => !matches!(refusal.code.as_str(), "not-a-diff" | "empty"),
+    }
+}
+
+impl Toolbox for Box<Registry> {
+    fn specs(&self) -> Arc<[crate::model::chat::ToolSpec]> {
+        Registry::specs(self)
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        name: &'a str,
+        arguments: &'a str,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Registry::call(self, context, name, arguments).boxed()
+    }
+}

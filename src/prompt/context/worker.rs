@@ -1,0 +1,118 @@
+//! What a worker is told.
+
+use super::{Fields, GATE_BYTES, INSTRUCTIONS_BYTES, inline, lines, optional, trusted};
+use crate::fence::{Boundary, FenceOptions, Keep, Untrusted};
+use crate::prompt::{Field, PromptContext};
+
+/// The system prompt of every worker. It has no field, so that it is the same bytes for every lane
+/// and model servers can share its prefix.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorkerSystem;
+
+impl PromptContext for WorkerSystem {
+    fn template(&self) -> &str {
+        "worker_system"
+    }
+
+    fn fields(&self) -> Fields {
+        Vec::new()
+    }
+}
+
+/// The instructions that a repository holds for its contributors (`AGENTS.md`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Instructions {
+    /// There are none.
+    #[default]
+    None,
+    /// The user trusts the repository: they are instructions.
+    Trusted(String),
+    /// The user has not said so: they are information.
+    Untrusted(String),
+}
+
+/// A gate that a candidate will have to pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateCommand {
+    /// `typecheck` or `tests`.
+    pub name: String,
+    /// The command line: the operator's, or found from the base commit, so perhaps the repository's.
+    pub command: String,
+}
+
+/// A worker's first message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerTask {
+    /// The operator's task.
+    pub task: String,
+    /// The repository's instructions.
+    pub instructions: Instructions,
+    /// The gates, in their order.
+    pub gates: Vec<GateCommand>,
+    /// The directory in which the gates run, relative to the top; empty for the top.
+    pub dir: String,
+    /// The attempt's nudge, see [`variation`](crate::prompt::variation).
+    pub hint: Option<String>,
+}
+
+impl PromptContext for WorkerTask {
+    fn template(&self) -> &str {
+        "worker_task"
+    }
+
+    fn fields(&self) -> Fields {
+        let gate = |gate: &GateCommand| {
+            vec![("name", trusted(&gate.name)), ("command", trusted(inline(&gate.command)))]
+        };
+        let (instructions, are_trusted) = match &self.instructions {
+            Instructions::None => (Field::Absent, false),
+            Instructions::Trusted(text) => (trusted(text.trim_end()), true),
+            Instructions::Untrusted(text) => {
+                let text = Untrusted::at(Boundary::RepositoryInstructions, "AGENTS.md", text);
+                (Field::Cut(text, FenceOptions::cut(INSTRUCTIONS_BYTES, Keep::Head)), false)
+            }
+        };
+        let dir = Some(inline(&self.dir)).filter(|dir| !dir.is_empty());
+        vec![
+            ("task", trusted(self.task.trim())),
+            ("instructions", instructions),
+            ("instructions_are_trusted", Field::Flag(are_trusted)),
+            ("gates", Field::List(self.gates.iter().map(gate).collect())),
+            ("dir", optional(dir.as_deref())),
+            ("hint", optional(self.hint.as_deref())),
+        ]
+    }
+}
+
+/// What a worker is told when its candidate failed a gate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GateFailure {
+    /// The gate's name.
+    pub gate: String,
+    /// Its command line, empty for `apply`.
+    pub command: String,
+    /// What the engine knows of the failure.
+    pub facts: Vec<String>,
+    /// What the gate printed: foreign.
+    pub output: String,
+    /// How many more such rounds there can be.
+    pub rounds_left: u32,
+}
+
+impl PromptContext for GateFailure {
+    fn template(&self) -> &str {
+        "gate_failure"
+    }
+
+    fn fields(&self) -> Fields {
+        let output = Untrusted::at(Boundary::SteeringOutput, "", &self.output);
+        let command = Some(inline(&self.command)).filter(|command| !command.is_empty());
+        vec![
+            ("gate", trusted(&self.gate)),
+            ("command", optional(command.as_deref())),
+            ("facts", lines(&self.facts)),
+            ("output", Field::Cut(output, FenceOptions::cut(GATE_BYTES, Keep::Ends))),
+            ("rounds_left", Field::Number(self.rounds_left.into())),
+        ]
+    }
+}

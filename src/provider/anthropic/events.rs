@@ -1,0 +1,94 @@
+//! The events of Anthropic messages as they stand in a stream, as far as they are read here.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Event {
+    MessageStart {
+        message: Start,
+    },
+    ContentBlockStart {
+        index: u64,
+        content_block: Map<String, Value>,
+    },
+    ContentBlockDelta {
+        index: u64,
+        delta: Piece,
+    },
+    ContentBlockStop {
+        index: u64,
+    },
+    MessageDelta {
+        delta: Ending,
+        #[serde(default)]
+        usage: Option<Counted>,
+    },
+    MessageStop,
+    Error,
+    /// `ping`, and what later versions add.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Start {
+    #[serde(default)]
+    pub model: String,
+    #[serde(default)]
+    pub usage: Option<Counted>,
+}
+
+/// An answer that did not stream.
+#[derive(Deserialize)]
+pub(super) struct Whole {
+    #[serde(default)]
+    pub model: String,
+    pub content: Vec<Map<String, Value>>,
+    #[serde(default)]
+    pub stop_reason: Option<String>,
+    #[serde(default)]
+    pub usage: Option<Counted>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Ending {
+    #[serde(default)]
+    pub stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Piece {
+    TextDelta {
+        text: String,
+    },
+    InputJsonDelta {
+        partial_json: String,
+    },
+    ThinkingDelta {
+        thinking: String,
+    },
+    SignatureDelta {
+        signature: String,
+    },
+    CitationsDelta {
+        citation: Value,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// Counts are running totals; a later one replaces an earlier one.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct Counted {
+    #[serde(default)]
+    pub input_tokens: Option<u64>,
+    #[serde(default)]
+    pub output_tokens: Option<u64>,
+    #[serde(default)]
+    pub cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
+    pub cache_read_input_tokens: Option<u64>,
+}

@@ -1,0 +1,211 @@
+//! Transcripts as the servers' documents describe them, and the requests that answer them.
+
+use serde_json::{Map, Value, json};
+
+use super::request::{Options, body};
+use super::stream::Stream;
+use crate::model::chat::{
+    Block, Delta, Message, ModelReply, ModelRequest, ReplyStop, Role, ToolChoice,
+};
+use crate::model::{Cost, Usage};
+use crate::provider::http::Broken;
+use crate::provider::testing::{assert_cuts, read, read_pieces, request};
+
+/// OpenAI: text, two parallel calls whose pieces mix, usage in a chunk of its own.
+const OPENAI: &str = r#"data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"gpt-x-2026","choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}
+
+data: {"id":"chatcmpl-1","model":"gpt-x-2026","choices":[{"index":0,"delta":{"content":"Two files – é"},"finish_reason":null}],"usage":null}
+
+data: {"id":"chatcmpl-1","model":"gpt-x-2026","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"read_file","arguments":""}}]},"finish_reason":null}],"usage":null}
+
+data: {"id":"chatcmpl-1","model":"gpt-x-2026","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"read_file","arguments":"{\"path\": "}}]},"finish_reason":null}],"usage":null}
+
+data: {"id":"chatcmpl-1","model":"gpt-x-2026","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{ \"path\":\"a\"}"}},{"index":1,"function":{"arguments":"\"\\u0062\" }"}}]},"finish_reason":null}],"usage":null}
+
+data: {"id":"chatcmpl-1","model":"gpt-x-2026","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}],"usage":null}
+
+data: {"id":"chatcmpl-1","model":"gpt-x-2026","choices":[],"usage":{"prompt_tokens":1200,"completion_tokens":34,"total_tokens":1234,"prompt_tokens_details":{"cached_tokens":1024,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}
+
+data: [DONE]
+
+"#;
+
+fn call(id: &str, arguments: &str) -> Block {
+    Block::ToolCall { id: id.into(), name: "read_file".into(), arguments: arguments.into() }
+}
+
+fn ok(text: &str) -> ModelReply {
+    read(text, Stream::default()).expect("a whole answer")
+}
+
+#[test]
+fn parallel_calls_are_put_together_byte_for_byte() {
+    let (reply, seen) = read_pieces(vec![OPENAI.as_bytes().to_vec()], Stream::default());
+    let reply = reply.unwrap();
+    let calls = [call("call_a", r#"{ "path":"a"}"#), call("call_b", r#"{"path": "\u0062" }"#)];
+    let [text, rest @ ..] = reply.blocks.as_slice() else { panic!("{reply:?}") };
+    assert_eq!(text, &Block::text("Two files – é"));
+    assert_eq!(rest, calls);
+    assert_eq!(reply.stop, ReplyStop::ToolUse);
+    assert_eq!(reply.model, "gpt-x-2026");
+    let usage = Usage {
+        calls: 1,
+        input_tokens: 176,
+        output_tokens: 34,
+        cache_read_tokens: 1024,
+        cache_write_tokens: 0,
+        cost: Cost::UNKNOWN,
+    };
+    assert_eq!(reply.usage, usage);
+    let starts = seen.iter().filter(|delta| matches!(delta, Delta::ToolStart { .. })).count();
+    assert_eq!(starts, 2);
+}
+
+#[test]
+fn no_cut_changes_an_answer_and_no_beginning_is_one() {
+    assert_cuts::<Stream>(OPENAI, "[DONE]");
+}
+
+#[test]
+fn an_answer_without_its_end_is_a_protocol_error() {
+    for end in [
+        "",
+        "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+        "data: [DONE]\n\n",
+    ] {
+        let text = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n";
+        let reply = read(&format!("{text}{end}"), Stream::default());
+        assert!(matches!(reply, Err(Broken::Protocol(_))), "{reply:?}");
+    }
+    for bad in ["data: {\"cho\n\n", "data: 7\n\n", "data: <html>\n\n"] {
+        assert!(matches!(read(bad, Stream::default()), Err(Broken::Protocol(_))), "{bad}");
+    }
+}
+
+/// An answer made of these deltas, with a finish reason and no usage.
+fn answer(deltas: &[Value], finish: &str) -> String {
+    let chunk = |delta: &Value, finish: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        format!("data: {}\n\n", json!({"id": "r1", "model": "m", "choices": [choice]}))
+    };
+    let deltas: String = deltas.iter().map(|delta| chunk(delta, Value::Null)).collect();
+    format!(": ping\n\n{deltas}{}data: [DONE]\n\n", chunk(&json!({}), finish.into()))
+}
+
+#[test]
+fn servers_that_number_or_name_calls_differently_are_understood() {
+    let f = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
+    // Ollama: whole calls in one delta, finish reason "stop" in older versions.
+    let ollama = json!({"role": "assistant", "content": "", "tool_calls": [
+        {"id": "call_1", "index": 0, "type": "function", "function": f("read_file", "{\"path\":\"a\"}".into())},
+        {"id": "call_2", "index": 1, "type": "function", "function": f("read_file", "{\"path\":\"b\"}".into())},
+    ]});
+    let reply = ok(&answer(&[ollama], "stop"));
+    assert_eq!(reply.stop, ReplyStop::ToolUse);
+    assert_eq!(
+        reply.blocks,
+        [call("call_1", r#"{"path":"a"}"#), call("call_2", r#"{"path":"b"}"#)]
+    );
+    // Without an index, and with every call numbered 0.
+    for index in [Value::Null, json!(0)] {
+        let piece = |id: Value, function: Value| json!({"tool_calls": [{"index": index, "id": id, "function": function}]});
+        let deltas = [
+            piece("x".into(), f("read_file", "{\"path\"".into())),
+            piece(Value::Null, json!({"arguments": ":1}"})),
+            piece("y".into(), f("read_file", "{}".into())),
+        ];
+        let reply = ok(&answer(&deltas, "tool_calls"));
+        assert_eq!(reply.blocks, [call("x", r#"{"path":1}"#), call("y", "{}")], "{index}");
+    }
+    // The id in every piece, arguments as JSON, no id at all.
+    let deltas = [
+        json!({"tool_calls": [{"index": 0, "id": "x", "function": f("read_file", "{".into())}]}),
+        json!({"tool_calls": [{"index": 0, "id": "x", "function": {"arguments": "}"}}]}),
+        json!({"tool_calls": [{"index": 1, "function": f("read_file", json!({"path": "a"}))}]}),
+    ];
+    let reply = ok(&answer(&deltas, "tool_calls"));
+    assert_eq!(reply.blocks, [call("x", "{}"), call("call_r1_1", r#"{"path":"a"}"#)]);
+}
+
+#[test]
+fn a_server_that_counts_nothing_leaves_tokens_at_nought_and_the_cost_unknown() {
+    let reply = ok(&answer(&[json!({"content": "hi"})], "stop"));
+    assert_eq!(reply.usage, Usage { calls: 1, cost: Cost::UNKNOWN, ..Usage::default() });
+    assert_eq!(reply.stop, ReplyStop::EndTurn);
+    assert_eq!(reply.text(), "hi");
+}
+
+#[test]
+fn stops_are_told_apart() {
+    let stop = |delta: Value, finish: &str| ok(&answer(&[delta], finish)).stop;
+    assert_eq!(stop(json!({"content": "x"}), "length"), ReplyStop::MaxTokens);
+    assert_eq!(stop(json!({"content": "x"}), "content_filter"), ReplyStop::Refusal);
+    assert_eq!(stop(json!({"refusal": "I can't."}), "stop"), ReplyStop::Refusal);
+    assert_eq!(stop(json!({"content": "x"}), "tool_calls"), ReplyStop::EndTurn);
+    assert_eq!(stop(json!({"content": "x"}), "odd"), ReplyStop::Other("odd".into()));
+    assert_eq!(ok(&answer(&[json!({"refusal": "I can't."})], "stop")).text(), "I can't.");
+}
+
+#[test]
+fn an_error_inside_the_stream_is_an_error() {
+    let begun = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n";
+    let error = "data: {\"id\":\"g\",\"error\":{\"code\":502,\"message\":\"Provider disconnected\"},\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"},\"finish_reason\":\"error\"}]}\n\ndata: [DONE]\n\n";
+    for text in [format!("{begun}{error}"), error.to_owned()] {
+        let reply = read(&text, Stream::default());
+        let Err(Broken::InBand(words)) = reply else { panic!("{reply:?}") };
+        assert_eq!((words.message.as_str(), words.status), ("Provider disconnected", Some(502)));
+    }
+}
+
+const PLAIN: Options = Options { completion_limit: false, usage: true };
+
+fn said(request: &ModelRequest) -> Value {
+    serde_json::from_slice(&body(request, PLAIN, &Map::new()).unwrap()).unwrap()
+}
+
+fn answered(reply: ModelReply, mut request: ModelRequest) -> ModelRequest {
+    request.messages.push(Message { role: Role::Assistant, blocks: reply.blocks });
+    request
+}
+
+// contract R28
+#[test]
+fn reasoning_goes_back_in_the_field_it_came_in() {
+    let deltas = [
+        json!({"role": "assistant", "content": null, "reasoning_content": "Let me "}),
+        json!({"reasoning_content": "see."}),
+        json!({"tool_calls": [{"index": 0, "id": "x", "function": {"name": "read_file", "arguments": "{}"},
+            "extra_content": {"google": {"thought_signature": "sig=="}}}]}),
+    ];
+    let reply = ok(&answer(&deltas, "tool_calls"));
+    let sent = &said(&answered(reply, request()))["messages"][2];
+    let want = json!({"role": "assistant", "content": null, "reasoning_content": "Let me see.",
+        "tool_calls": [{"id": "x", "type": "function", "function": {"name": "read_file", "arguments": "{}"},
+            "extra_content": {"google": {"thought_signature": "sig=="}}}]});
+    assert_eq!(sent.to_string(), want.to_string());
+    // Another wire's reasoning stays out.
+    let foreign = Block::Reasoning { wire: "anthropic".into(), raw: json!({"type": "thinking"}) };
+    let mut request = request();
+    request.messages.push(Message { role: Role::Assistant, blocks: vec![foreign] });
+    assert_eq!(said(&request)["messages"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_request_has_the_documented_form() {
+    let mut request = answered(ok(OPENAI), request());
+    let result =
+        |id: &str| Block::ToolResult { id: id.into(), content: "x\n".into(), is_error: false };
+    let blocks = vec![result("call_a"), result("call_b")];
+    request.messages.push(Message { role: Role::Tool, blocks });
+    request.temperature = Some(0.5);
+    request.seed = Some(7);
+    request.tool_choice = ToolChoice::Forbidden;
+    insta::assert_snapshot!(serde_json::to_string_pretty(&said(&request)).unwrap());
+    let options = Options { completion_limit: true, usage: false };
+    let body: Value =
+        serde_json::from_slice(&body(&request, options, &Map::new()).unwrap()).unwrap();
+    assert_eq!(body["max_completion_tokens"], 1000);
+    assert!(body.get("max_tokens").is_none() && body.get("stream_options").is_none());
+    request.tools = [].into();
+    assert!(said(&request).get("tool_choice").is_none(), "no choice without tools");
+}

@@ -1,0 +1,225 @@
+//! Throwaway trees for the gates: the base with a candidate's changes, and nothing of a worker's.
+//!
+//! Where mounts can be made, a tree is an overlay over the user's repository path: the base layer,
+//! perhaps the base gate's output on it, and a fresh upper directory with the changes. Elsewhere it is a
+//! copy at a path of its own. Never here: a mount or a process.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use git2::{Oid, Repository};
+
+use super::edit::{self, Change, Edits, edit_tree, to_edits};
+use super::error::{GitContext, IoContext, RepoError, Result, lossy};
+use super::files;
+use super::lease::Lease;
+use super::objects::{self, Item, oid};
+use super::scan::{Scan, Untracked};
+use super::store::Store;
+use super::{gate_copy, upper};
+use crate::model::TreeId;
+use crate::sandbox::{Mount, Tier};
+
+/// A tree for one gate run after the other. Dropping it removes it.
+#[derive(Debug)]
+pub struct GateTree {
+    /// The lease's directory.
+    dir: PathBuf,
+    place: Place,
+    base: Arc<[Item]>,
+    base_tree: Oid,
+    tree: Oid,
+    changes: Vec<Change>,
+    git_dir: PathBuf,
+    lease: Lease,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// An overlay, mounted for each job at the user's repository path.
+    Overlay { lower: Vec<PathBuf>, at: PathBuf },
+    /// A directory of its own.
+    Copy,
+}
+
+/// What the base's own gate run left beside the tracked files (a `target` directory, say), to lie under
+/// the candidates' trees. Dropping it removes it.
+#[derive(Debug)]
+pub struct GateLayer {
+    upper: PathBuf,
+    rewritten: Vec<String>,
+    _lease: Lease,
+}
+
+impl GateLayer {
+    /// The tracked files that the base's gate run changed, lossily decoded. Where there are any, its
+    /// output was made from other sources than the base's: it is thrown away and the layer is empty.
+    pub fn rewritten(&self) -> &[String] {
+        &self.rewritten
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.upper
+    }
+}
+
+impl Store {
+    /// Makes a fresh tree for gates. What differs from the base is newer than all else; base files have
+    /// one time in the past, so that build tools reuse `layer`'s output for them.
+    ///
+    /// # Errors
+    /// When the tree is not in the store, can't be checked out safely, or the disk refuses.
+    pub fn gate_tree(
+        &self,
+        tree: &TreeId,
+        layer: Option<&GateLayer>,
+        tier: Tier,
+    ) -> Result<GateTree> {
+        let name = format!("g{}-{}", std::process::id(), self.next_gate());
+        let target = format!("gates/{name}");
+        let lease = Lease::take(self.run_dir(), &name, std::slice::from_ref(&target))?
+            .ok_or_else(|| RepoError::Mismatch(format!("{target} is in use")))?;
+        let dir = self.run_dir().join(target);
+        let tree = oid(tree.as_str())?;
+        let changes = self.with_odb(|odb| edit::compare(odb, self.tree(), tree))?;
+        check_paths(&changes)?;
+        let place = if tier.can_mount() {
+            self.make_overlay(&dir, tree, &changes, layer)?
+        } else {
+            self.with_odb(|odb| gate_copy::make(odb, &dir.join("tree"), self, &changes, layer))?;
+            Place::Copy
+        };
+        let (base, git_dir) = (self.shared_items(), self.git_dir().to_owned());
+        Ok(GateTree { dir, place, base, base_tree: self.tree(), tree, changes, git_dir, lease })
+    }
+
+    fn make_overlay(
+        &self,
+        dir: &Path,
+        tree: Oid,
+        changes: &[Change],
+        layer: Option<&GateLayer>,
+    ) -> Result<Place> {
+        for sub in ["upper", "work"] {
+            let path = dir.join(sub);
+            files::make_private(&path).at("create", &path)?;
+        }
+        let upper = dir.join("upper");
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&upper, fs::Permissions::from_mode(0o755)).at("create", &upper)?;
+        self.with_odb(|odb| upper::write(odb, &upper, tree, changes))?;
+        let below = layer.map(|layer| layer.dir().to_owned());
+        let lower = below.into_iter().chain([self.layer().to_owned()]).collect();
+        Ok(Place::Overlay { lower, at: self.top() })
+    }
+}
+
+/// Whether all new paths of a candidate's tree may be written.
+fn check_paths(changes: &[Change]) -> Result<()> {
+    let unsafe_path = |change: &&Change| {
+        change.new.is_some() && !change.path.split(|b| *b == b'/').all(objects::is_safe_name)
+    };
+    match changes.iter().find(unsafe_path) {
+        Some(change) => Err(RepoError::UnsafePath { path: lossy(&change.path) }),
+        None => Ok(()),
+    }
+}
+
+impl GateTree {
+    /// What a job must mount to see the tree.
+    pub fn mounts(&self) -> Vec<Mount> {
+        match &self.place {
+            Place::Overlay { lower, at } => vec![Mount::Overlay {
+                lower: lower.clone(),
+                upper: self.dir.join("upper"),
+                work: self.dir.join("work"),
+                at: at.clone(),
+            }],
+            Place::Copy => {
+                let root = self.dir.join("tree");
+                vec![Mount::ReadWrite { from: root.clone(), at: root }]
+            }
+        }
+    }
+
+    /// The tree's top as a job sees it, or a directory below it.
+    pub fn cwd(&self, dir: &str) -> PathBuf {
+        let top = match &self.place {
+            Place::Overlay { at, .. } => at.clone(),
+            Place::Copy => self.dir.join("tree"),
+        };
+        if dir.is_empty() || dir == "." { top } else { top.join(dir) }
+    }
+
+    /// Reads back what is on disk and proves that its tracked files are those of the admitted tree,
+    /// whose id it gives. Call it before a gate runs: a gate may write what it likes.
+    ///
+    /// # Errors
+    /// [`RepoError::Mismatch`] naming what differs.
+    pub fn verify(&self) -> Result<TreeId> {
+        let edits = match &self.place {
+            Place::Overlay { lower, .. } => self.read_overlay(lower)?,
+            Place::Copy => self.read_copy()?,
+        };
+        let repo = Repository::open_bare(&self.git_dir).doing("open the run's store")?;
+        let odb = repo.odb().doing("open the run's store")?;
+        let on_disk = edit_tree(&odb, self.base_tree, &edits)?;
+        // Modes of old trees are not canonical; what counts is what they mean.
+        let differ = edit::compare(&odb, self.tree, on_disk)?;
+        if let Some(first) = differ.first() {
+            let (path, count) = (lossy(&first.path), differ.len());
+            return Err(RepoError::Mismatch(format!("{path:?} and {} more", count - 1)));
+        }
+        Ok(TreeId::new(self.tree.to_string()))
+    }
+
+    fn read_overlay(&self, lower: &[PathBuf]) -> Result<Edits> {
+        if let [layer, _] = lower {
+            upper::check_stripped(layer, &self.base)?;
+        }
+        upper::read(&self.dir.join("upper"), &self.base, &self.changes)
+    }
+
+    fn read_copy(&self) -> Result<Edits> {
+        let root = self.dir.join("tree");
+        let fd = files::open_dir(&root).at("open", &root)?;
+        let items = gate_copy::listing(&self.base, &self.changes);
+        let scan = Scan { items: &items, stamps: None, untracked: Untracked::None };
+        let found = scan.run(fd.as_fd())?;
+        let mut edits = to_edits(&self.changes);
+        edits.extend(found.into_iter().map(|f| (f.change.path, f.change.new)));
+        Ok(edits)
+    }
+
+    /// Keeps what the gates wrote beside the base's tracked files, for the candidates. For the base's own
+    /// tree, after its gates ran and ended.
+    ///
+    /// # Errors
+    /// When the output can't be cleaned.
+    pub fn into_layer(self) -> Result<GateLayer> {
+        let upper = match &self.place {
+            Place::Overlay { .. } => self.dir.join("upper"),
+            Place::Copy => self.dir.join("tree"),
+        };
+        let items = gate_copy::listing(&self.base, &self.changes);
+        let rewritten = match &self.place {
+            Place::Overlay { .. } => upper::strip(&upper, &items)?,
+            Place::Copy => {
+                let missing = gate_copy::missing(&upper, &items)?;
+                let mut rewritten = upper::strip(&upper, &items)?;
+                rewritten.extend(missing);
+                rewritten
+            }
+        };
+        if !rewritten.is_empty() {
+            files::remove(&upper).at("clean", &upper)?;
+            files::make_private(&upper).at("create", &upper)?;
+        }
+        let work = self.dir.join("work");
+        files::remove(&work).at("clean", &work)?;
+        let rewritten = rewritten.iter().map(|path| lossy(path)).collect();
+        Ok(GateLayer { upper, rewritten, _lease: self.lease })
+    }
+}

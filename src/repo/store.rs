@@ -1,0 +1,327 @@
+//! The run's store: an engine-owned bare repository with the base tree and what the run adds to it.
+//!
+//! Once prepared it needs neither the user's repository nor the cache's pack. Never here: a write to
+//! the user's repository.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use git2::{ObjectType, Odb, Oid, Repository};
+
+use super::bare::{self, Base};
+use super::cache::{self, CacheEntry};
+use super::dirty;
+use super::edit::{self, edit_tree};
+use super::error::{GitContext, IoContext, RepoError, Result};
+use super::files;
+use super::ignore_rules::IgnoreRules;
+use super::objects::{self, Item, oid, read_blob};
+use super::user::{UserRepo, set_up_library};
+use super::{gitdiff, layer};
+use crate::model::{CommitId, TreeId};
+
+/// Where a store keeps its things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorePaths {
+    /// Kept between runs and shared by them.
+    pub cache: PathBuf,
+    /// The run's own directory; on one file system with `cache` copies can share blocks.
+    pub run: PathBuf,
+}
+
+/// The run's own objects, base layer, workspaces and gate trees.
+#[derive(Debug)]
+pub struct Store {
+    paths: StorePaths,
+    git_dir: PathBuf,
+    base: Base,
+    base_tree: TreeId,
+    tree: Oid,
+    layer: PathBuf,
+    items: Arc<[Item]>,
+    rules: OnceLock<IgnoreRules>,
+    pool: Pool,
+    gates: AtomicU64,
+    /// Holds the cache's entry in use.
+    _entry: Option<CacheEntry>,
+}
+
+/// Open handles on the store's repository: a handle serves one thread at a time.
+#[derive(Default)]
+struct Pool(Mutex<Vec<Repository>>);
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pool")
+    }
+}
+
+impl Store {
+    /// Makes the store of a run: the base tree's objects and a base layer, from the cache where they
+    /// are there. With `dirty` the base is the working tree: tracked changes and untracked files, never
+    /// ignored ones.
+    ///
+    /// # Errors
+    /// When objects are missing, the base can't be checked out safely, or the disk refuses.
+    pub fn prepare(
+        user: &UserRepo,
+        commit: &CommitId,
+        dirty: bool,
+        paths: &StorePaths,
+    ) -> Result<Self> {
+        set_up_library();
+        let paths = &lay_out(paths)?;
+        let git_dir = paths.run.join("repo.git");
+        let committed = oid(user.tree_of(commit)?.as_str())?;
+        let head = if dirty { Some(user.resolve("HEAD")?) } else { None };
+        if head.is_some_and(|head| head != *commit) {
+            return Err(RepoError::DirtyNeedsHead);
+        }
+        let entry = CacheEntry::enter(&paths.cache, committed, |dir| {
+            cache::fill_pack(dir, &user.repo(), committed)?;
+            cache::copy_pack(dir, &git_dir.join("objects"))?;
+            if dirty { Ok(()) } else { fill_layer(dir, &git_dir, committed).map(|_| ()) }
+        })?;
+        let base = import_base(user, commit, dirty, committed, &git_dir)?;
+        Self::open(paths, git_dir, base, Some(entry))
+    }
+
+    /// Opens the store of a run that was prepared before. It needs nothing of the user's repository.
+    ///
+    /// # Errors
+    /// When the run has no complete store.
+    pub fn reopen(paths: &StorePaths) -> Result<Self> {
+        set_up_library();
+        let paths = &lay_out(paths)?;
+        let git_dir = paths.run.join("repo.git");
+        let base = bare::read(&git_dir)?.ok_or_else(|| {
+            RepoError::Mismatch(format!("{} holds no complete store", paths.run.display()))
+        })?;
+        let tree = oid(&base.tree)?;
+        let fill = |dir: &Path| fill_layer(dir, &git_dir, tree).map(|_| ());
+        let entry =
+            if base.dirty { None } else { Some(CacheEntry::enter(&paths.cache, tree, fill)?) };
+        Self::open(paths, git_dir, base, entry)
+    }
+
+    fn open(
+        paths: &StorePaths,
+        git_dir: PathBuf,
+        base: Base,
+        entry: Option<CacheEntry>,
+    ) -> Result<Self> {
+        let tree = oid(&base.tree)?;
+        let repo = Repository::open_bare(&git_dir).doing("open the run's store")?;
+        let items = objects::list(&repo.odb().doing("open the run's store")?, tree)?;
+        let layer = match &entry {
+            // It is not filled for a run that was asked for uncommitted changes and found none.
+            Some(entry) if !base.dirty && entry.layer().is_dir() => entry.layer(),
+            _ => own_layer(paths, &git_dir, tree)?,
+        };
+        Ok(Self {
+            paths: paths.clone(),
+            git_dir,
+            base_tree: TreeId::new(base.tree.clone()),
+            base,
+            tree,
+            layer,
+            items: items.into(),
+            rules: OnceLock::new(),
+            pool: Pool(Mutex::new(vec![repo])),
+            gates: AtomicU64::new(0),
+            _entry: entry,
+        })
+    }
+
+    /// The base tree: with uncommitted changes where they were asked for.
+    pub fn base_tree(&self) -> &TreeId {
+        &self.base_tree
+    }
+
+    /// The commit that a workspace's `HEAD` names: the user's own, or one with the uncommitted changes
+    /// on top of it, which only this store has.
+    pub fn base_commit(&self) -> CommitId {
+        CommitId::new(self.base.commit.clone())
+    }
+
+    /// The user's commit under the base.
+    pub fn user_commit(&self) -> CommitId {
+        CommitId::new(self.base.user_commit.clone())
+    }
+
+    /// Whether the base holds uncommitted changes.
+    pub fn is_dirty(&self) -> bool {
+        self.base.dirty
+    }
+
+    /// The path of the user's working tree, over which gate trees are mounted.
+    pub fn top(&self) -> PathBuf {
+        use std::os::unix::ffi::OsStringExt;
+        PathBuf::from(std::ffi::OsString::from_vec(self.base.top.clone()))
+    }
+
+    /// The difference between two trees of the store as a git-format diff.
+    ///
+    /// # Errors
+    /// When an object is missing.
+    pub fn diff_trees(&self, old: &TreeId, new: &TreeId) -> Result<Vec<u8>> {
+        let (old, new) = (oid(old.as_str())?, oid(new.as_str())?);
+        self.with_odb(|odb| {
+            gitdiff::print(&edit::compare(odb, old, new)?, &|leaf| read_blob(odb, leaf.id))
+        })
+    }
+
+    /// Brings the objects of a tree of the user's repository into the store.
+    pub(crate) fn import_tree(&self, user: &UserRepo, tree: Oid) -> Result<()> {
+        let repo = user.repo();
+        let from = repo.odb().doing("open the object store")?;
+        self.with_odb(|odb| copy_tree(&from, odb, tree))
+    }
+
+    /// Runs `work` on the objects, with a handle of its own.
+    pub(crate) fn with_odb<T>(&self, work: impl FnOnce(&Odb<'_>) -> Result<T>) -> Result<T> {
+        self.with_repo(|repo| work(&repo.odb().doing("open the run's store")?))
+    }
+
+    pub(crate) fn with_repo<T>(&self, work: impl FnOnce(&Repository) -> Result<T>) -> Result<T> {
+        let pooled = self.pool.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let repo = match pooled {
+            Some(repo) => repo,
+            None => Repository::open_bare(&self.git_dir).doing("open the run's store")?,
+        };
+        let result = work(&repo);
+        self.pool.0.lock().unwrap_or_else(PoisonError::into_inner).push(repo);
+        result
+    }
+
+    pub(crate) fn rules(&self) -> Result<&IgnoreRules> {
+        if let Some(rules) = self.rules.get() {
+            return Ok(rules);
+        }
+        let rules = self.with_odb(|odb| IgnoreRules::of(odb, &self.items))?;
+        Ok(self.rules.get_or_init(|| rules))
+    }
+
+    pub(crate) fn tree(&self) -> Oid {
+        self.tree
+    }
+
+    pub(crate) fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    pub(crate) fn shared_items(&self) -> Arc<[Item]> {
+        Arc::clone(&self.items)
+    }
+
+    pub(crate) fn layer(&self) -> &Path {
+        &self.layer
+    }
+
+    pub(crate) fn run_dir(&self) -> &Path {
+        &self.paths.run
+    }
+
+    pub(crate) fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    pub(crate) fn next_gate(&self) -> u64 {
+        self.gates.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// Makes the directories and resolves their paths.
+fn lay_out(paths: &StorePaths) -> Result<StorePaths> {
+    let resolve = |dir: &Path| {
+        files::make_private(dir).at("create", dir)?;
+        dir.canonicalize().at("resolve", dir)
+    };
+    let paths = StorePaths { cache: resolve(&paths.cache)?, run: resolve(&paths.run)? };
+    bare::lay_out(&paths.run.join("repo.git"))?;
+    Ok(paths)
+}
+
+/// The layer of a base with uncommitted changes belongs to its run and goes away with it.
+fn own_layer(paths: &StorePaths, git_dir: &Path, tree: Oid) -> Result<PathBuf> {
+    let dir = paths.run.join("base");
+    files::make_private(&dir).at("create", &dir)?;
+    fill_layer(&dir, git_dir, tree)
+}
+
+fn fill_layer(dir: &Path, git_dir: &Path, tree: Oid) -> Result<PathBuf> {
+    let repo = Repository::open_bare(git_dir).doing("open the run's store")?;
+    let items = objects::list(&repo.odb().doing("open the run's store")?, tree)?;
+    layer::fill(dir, git_dir, &items)
+}
+
+/// Writes the base commit into the store, and with `dirty` the working tree's changes as a commit on
+/// top of it, and marks the store complete.
+fn import_base(
+    user: &UserRepo,
+    commit: &CommitId,
+    dirty: bool,
+    committed: Oid,
+    git_dir: &Path,
+) -> Result<Base> {
+    let repo = Repository::open_bare(git_dir).doing("open the run's store")?;
+    let odb = repo.odb().doing("open the run's store")?;
+    let user_commit = oid(commit.as_str())?;
+    let raw = {
+        let theirs = user.repo();
+        let from = theirs.odb().doing("open the object store")?;
+        objects::read(&from, user_commit, ObjectType::Commit)?
+    };
+    odb.write(ObjectType::Commit, &raw).doing("write the base commit")?;
+    let (tree, top_commit) = if dirty {
+        let put = |bytes: &[u8]| odb.write(ObjectType::Blob, bytes).doing("write a file");
+        let tree = edit_tree(&odb, committed, &dirty::edits(user, &put)?)?;
+        let unchanged = tree == committed;
+        (tree, if unchanged { user_commit } else { commit_on(&odb, tree, user_commit)? })
+    } else {
+        (committed, user_commit)
+    };
+    use std::os::unix::ffi::OsStrExt;
+    let base = Base {
+        tree: tree.to_string(),
+        commit: top_commit.to_string(),
+        user_commit: user_commit.to_string(),
+        dirty: tree != committed,
+        top: user.top().as_os_str().as_bytes().to_vec(),
+    };
+    let has_parents = raw.split(|b| *b == b'\n').skip(1).any(|line| line.starts_with(b"parent "));
+    let shallow: Vec<String> = has_parents.then(|| user_commit.to_string()).into_iter().collect();
+    bare::complete(git_dir, &base, &shallow)?;
+    Ok(base)
+}
+
+/// A commit with the uncommitted changes. Its name depends on nothing but them and the commit under it.
+fn commit_on(odb: &Odb<'_>, tree: Oid, parent: Oid) -> Result<Oid> {
+    let who = "bakeoff <bakeoff@localhost> 0 +0000";
+    let text = format!(
+        "tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\nUncommitted changes\n"
+    );
+    odb.write(ObjectType::Commit, text.as_bytes()).doing("write the base commit")
+}
+
+/// Copies a tree and what it needs; a subtree that is there already is not walked.
+pub(crate) fn copy_tree(from: &Odb<'_>, to: &Odb<'_>, tree: Oid) -> Result<()> {
+    if to.exists(tree) {
+        return Ok(());
+    }
+    for entry in objects::read_tree(from, tree)? {
+        match objects::canonical(entry.mode) {
+            objects::TREE => copy_tree(from, to, entry.id)?,
+            objects::GITLINK => {}
+            _ if to.exists(entry.id) => {}
+            _ => {
+                let bytes = read_blob(from, entry.id)?;
+                to.write(ObjectType::Blob, &bytes).doing("write a file")?;
+            }
+        }
+    }
+    // Last, so that a tree that is there is whole.
+    let bytes = objects::read(from, tree, ObjectType::Tree)?;
+    to.write(ObjectType::Tree, &bytes).doing("write a tree").map(|_| ())
+}

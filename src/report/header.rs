@@ -1,0 +1,67 @@
+//! The head of a report: which run, of what, on what base, in which sandbox.
+
+use super::page::{Page, Tone};
+use super::words;
+use crate::model::{CommandSpec, RunRecord};
+
+/// Writes it.
+pub fn write(page: &mut Page, record: &RunRecord) {
+    page.heading(&format!("{} {}", record.kind, record.run));
+    if record.scripted {
+        page.entry("  models   ", "SCRIPTED: a data file answered, no model was asked", Tone::Warn);
+    }
+    if let Some(task) = &record.plan.task {
+        page.entry("  task     ", &task.title(), Tone::Plain);
+    }
+    page.entry("  base     ", &base(record), Tone::Plain);
+    sandbox(page, record);
+    let gates = &record.plan.gates;
+    let named = [("setup", &gates.setup), ("check", &gates.check), ("test", &gates.test)];
+    for (name, command) in named {
+        if let Some(CommandSpec { line, origin, .. }) = command {
+            page.entry(&format!("  {name:<8} "), &format!("{line} ({origin})"), Tone::Plain);
+        }
+    }
+    if gates.check.is_none() {
+        page.entry("  check    ", "none (--no-check)", Tone::Warn);
+    }
+    page.entry(
+        "  ended    ",
+        &format!("{} (exit {})", record.exit, record.exit.code()),
+        Tone::Plain,
+    );
+}
+
+fn base(record: &RunRecord) -> String {
+    let base = &record.base;
+    let dirty = if base.dirty { ", with uncommitted changes" } else { "" };
+    format!("{} = {}{dirty}", base.rev, words::short(base.commit.as_str()))
+}
+
+fn sandbox(page: &mut Page, record: &RunRecord) {
+    let sandbox = &record.sandbox;
+    let missed: Vec<&str> = sandbox
+        .probes
+        .iter()
+        .filter(|(_, stopped)| !**stopped)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let (text, tone) = match sandbox.permit.as_str() {
+        "waiver" if missed.is_empty() => {
+            (format!("WAIVED by the operator ({})", sandbox.tier), Tone::Warn)
+        }
+        "waiver" => {
+            let missed = missed.join(", ");
+            (
+                format!("WAIVED by the operator ({}); not stopped: {missed}", sandbox.tier),
+                Tone::Warn,
+            )
+        }
+        "none" => ("none needed: no code ran".to_owned(), Tone::Plain),
+        permit => {
+            let probes = sandbox.probes.len();
+            (format!("{}, {permit} by {probes} canary probes", sandbox.tier), Tone::Plain)
+        }
+    };
+    page.entry("  sandbox  ", &text, tone);
+}

@@ -1,0 +1,40 @@
+//! The table of lanes.
+
+use super::page::{Cell, Page, Row, Tone};
+use super::words;
+use crate::model::{LaneRecord, RunRecord, Stop, duration};
+
+const HEAD: [&str; 7] = ["lane", "model", "stop", "cand.", "turns", "cost", "time"];
+
+/// Writes it, unless the run had none.
+pub fn write(page: &mut Page, record: &RunRecord) {
+    if record.lanes.is_empty() {
+        return;
+    }
+    let all = record.lanes.len();
+    let gave = record.lanes.iter().filter(|lane| lane.candidate.is_some()).count();
+    page.heading(&format!("Lanes: {gave} of {all} gave a candidate"));
+    let rows: Vec<Row> = record.lanes.iter().map(row).collect();
+    page.table(&HEAD, &rows, 0);
+}
+
+fn row(lane: &LaneRecord) -> Row {
+    let candidate = lane.candidate.as_ref().map_or("–", |id| id.as_str());
+    let why = lane.why_none.clone().or_else(|| match &lane.stop {
+        Stop::Failed { message, .. } => Some(message.clone()),
+        _ => None,
+    });
+    let cost = if lane.usage.calls == 0 { "–".to_owned() } else { lane.usage.cost.to_string() };
+    Row {
+        cells: vec![
+            Cell::plain(lane.lane.as_str()),
+            Cell::plain(&lane.model),
+            Cell::new(lane.stop.to_string(), words::stop(&lane.stop)),
+            Cell::plain(candidate),
+            Cell::plain(lane.turns.to_string()),
+            Cell::plain(cost),
+            Cell::plain(duration(lane.millis)),
+        ],
+        notes: why.map(|why| (why, Tone::Faint)).into_iter().collect(),
+    }
+}

@@ -1,0 +1,517 @@
+//! The grammars of the git subcommands.
+//!
+//! Left out everywhere, because they write, run or read something else: `--output`, `-O`,
+//! `--no-index`, `--ext-diff`, `--textconv`, `--filters`, `--show-signature`, `--submodule`,
+//! `--contents`, `-S FILE` of blame, every `…-file` and `…-from-file`, `--stdin`, `--batch…`.
+
+use super::git::{Operands, Subcommand};
+use super::grammar::{BARE, Grammar, Valued};
+use super::value::Kind;
+
+const DIFF_FLAGS: &str = "-p -u --patch -s --no-patch --raw --stat --numstat --shortstat --summary --compact-summary \
+    --name-only --name-status --no-color --no-renames --find-copies-harder --pickaxe-all --pickaxe-regex \
+    -R -a --text -b -w --ignore-space-at-eol --ignore-space-change --ignore-all-space --ignore-blank-lines \
+    --ignore-cr-at-eol -W --function-context --exit-code -q --quiet --no-prefix --default-prefix --minimal \
+    --patience --histogram --check --full-index --binary -z --no-ext-diff --no-textconv --patch-with-stat \
+    --patch-with-raw --no-relative --indent-heuristic --no-indent-heuristic --irreversible-delete -D \
+    -t -r --no-color-moved --no-rename-empty --cumulative";
+const DIFF_VALUED: Valued = &[
+    ("-S", Kind::Text),
+    ("-G", Kind::Text),
+    ("-I --ignore-matching-lines", Kind::Text),
+    ("--diff-filter", Kind::Text),
+    ("--inter-hunk-context", Kind::Number),
+    ("--diff-algorithm", Kind::OneOf(&["default", "myers", "minimal", "patience", "histogram"])),
+    ("--anchored", Kind::Text),
+    ("--word-diff-regex", Kind::Text),
+    ("-l", Kind::Number),
+    ("--stat-width --stat-name-width --stat-graph-width --stat-count", Kind::Number),
+    ("--src-prefix --dst-prefix", Kind::Text),
+];
+const DIFF_OPTIONAL: Valued = &[
+    ("-U --unified", Kind::Number),
+    ("-M --find-renames -C --find-copies -B --break-rewrites", Kind::Measure),
+    ("--stat", Kind::Measure),
+    ("--abbrev", Kind::Number),
+    ("--color", Kind::OneOf(&["never", "auto"])),
+    ("--word-diff", Kind::OneOf(&["plain", "porcelain", "none"])),
+    ("-X --dirstat", Kind::Text),
+    ("--ws-error-highlight", Kind::Text),
+    ("--ignore-submodules", Kind::OneOf(&["all", "dirty"])),
+];
+const LOG_FLAGS: &str = "--oneline --graph --no-graph --all --merges --no-merges --first-parent --reverse --topo-order \
+    --date-order --author-date-order --follow --left-right --left-only --right-only --cherry-pick --cherry-mark \
+    --cherry --boundary --parents --children --abbrev-commit --no-abbrev-commit --no-decorate --relative-date \
+    --no-notes --full-history --dense --sparse --simplify-merges --simplify-by-decoration --ancestry-path \
+    --all-match --invert-grep -i --regexp-ignore-case -E --extended-regexp -F --fixed-strings --basic-regexp \
+    -g --walk-reflogs --source --full-diff --log-size -m -c --cc --show-pulls --no-mailmap --not --objects \
+    --no-expand-tabs --remove-empty --combined-all-paths --no-diff-merges --no-show-signature";
+const LOG_VALUED: Valued = &[
+    ("-n --max-count --skip", Kind::Number),
+    ("--since --after --until --before --since-as-filter", Kind::Text),
+    ("--author --committer --grep --grep-reflog", Kind::Text),
+    ("--date", Kind::Text),
+    ("--format", Kind::Pretty),
+    ("--min-parents --max-parents", Kind::Number),
+    ("--decorate-refs --decorate-refs-exclude", Kind::Text),
+    ("--encoding", Kind::Text),
+    (
+        "--diff-merges",
+        // `remerge` would run the merge drivers that attributes name.
+        Kind::OneOf(&[
+            "off",
+            "none",
+            "on",
+            "m",
+            "first-parent",
+            "1",
+            "separate",
+            "combined",
+            "c",
+            "dense-combined",
+            "cc",
+        ]),
+    ),
+    ("-L", Kind::LinesOfFile),
+    ("--exclude", Kind::Text),
+];
+const LOG_OPTIONAL: Valued = &[
+    ("--pretty", Kind::Pretty),
+    ("--decorate", Kind::OneOf(&["short", "full", "auto", "no"])),
+    ("--branches --tags --remotes --glob", Kind::Text),
+    ("--no-walk", Kind::OneOf(&["sorted", "unsorted"])),
+    ("--notes", Kind::Text),
+];
+/// Options of the lists of references.
+const REF_VALUED: Valued = &[
+    ("--contains --no-contains --merged --no-merged --points-at", Kind::Revision),
+    ("--sort --format", Kind::Format),
+    ("--count", Kind::Number),
+];
+
+const DIFF: Grammar = Grammar {
+    flags: &[DIFF_FLAGS],
+    valued: &[DIFF_VALUED],
+    optional: &[DIFF_OPTIONAL, &[("--relative", Kind::Text)]],
+    clusters: false,
+    dash_number: false,
+};
+const LOG: Grammar = Grammar {
+    flags: &[LOG_FLAGS, DIFF_FLAGS],
+    valued: &[LOG_VALUED, DIFF_VALUED],
+    optional: &[LOG_OPTIONAL, DIFF_OPTIONAL],
+    clusters: false,
+    dash_number: true,
+};
+const NO_PROGRAMS: &[&str] = &["--no-ext-diff", "--no-textconv"];
+const NO_PROGRAMS_IN_TREE: &[&str] =
+    &["--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
+const NO_SIGNATURES: &[&str] = &["--no-ext-diff", "--no-textconv", "--no-show-signature"];
+
+const PLAIN: Subcommand = Subcommand {
+    name: &[],
+    grammar: BARE,
+    operands: Operands::None,
+    least: 0,
+    most: 64,
+    hardened: &[],
+    needs_one_of: &[],
+    stages: false,
+};
+
+/// All subcommands that run.
+pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand {
+        name: &["status"],
+        grammar: Grammar {
+            flags: &[
+                "-s -b -z --short --branch --long --renames --no-renames --show-stash --ahead-behind --no-ahead-behind --null",
+            ],
+            valued: &[],
+            optional: &[&[
+                ("--porcelain", Kind::OneOf(&["v1", "v2", "1", "2"])),
+                ("-u --untracked-files", Kind::OneOf(&["no", "normal", "all"])),
+                ("--ignored", Kind::OneOf(&["traditional", "no", "matching"])),
+                ("--find-renames", Kind::Measure),
+                ("--column --no-column", Kind::OneOf(&["never", "auto"])),
+            ]],
+            ..BARE
+        },
+        operands: Operands::Pathspecs { shows: false },
+        hardened: &["--ignore-submodules=dirty"],
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["diff"],
+        grammar: Grammar {
+            flags: &[DIFF_FLAGS, "--cached --staged --merge-base --no-color-words"],
+            ..DIFF
+        },
+        operands: Operands::RevisionsOrPaths,
+        hardened: NO_PROGRAMS_IN_TREE,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["diff-index"],
+        grammar: Grammar { flags: &[DIFF_FLAGS, "--cached --merge-base -m"], ..DIFF },
+        operands: Operands::RevisionsOrPaths,
+        least: 1,
+        hardened: NO_PROGRAMS_IN_TREE,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["diff-files"],
+        grammar: DIFF,
+        operands: Operands::Pathspecs { shows: true },
+        hardened: NO_PROGRAMS_IN_TREE,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["diff-tree"],
+        grammar: Grammar {
+            flags: &[DIFF_FLAGS, "--root -m -c --cc --no-commit-id -v --merge-base"],
+            ..DIFF
+        },
+        operands: Operands::RevisionsOrPaths,
+        least: 1,
+        hardened: NO_PROGRAMS,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["log"],
+        grammar: LOG,
+        operands: Operands::RevisionsOrPaths,
+        hardened: NO_SIGNATURES,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["show"],
+        grammar: LOG,
+        operands: Operands::RevisionsOrPaths,
+        hardened: NO_SIGNATURES,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["rev-list"],
+        grammar: Grammar {
+            flags: &[LOG_FLAGS, "--count --objects --header --timestamp -z"],
+            optional: &[LOG_OPTIONAL, &[("--abbrev", Kind::Number)]],
+            valued: &[LOG_VALUED],
+            ..LOG
+        },
+        operands: Operands::RevisionsOrPaths,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["shortlog"],
+        grammar: Grammar {
+            flags: &[
+                "-s -n -e -c --summary --numbered --email --committer --merges --no-merges --first-parent --all --no-mailmap",
+            ],
+            valued: &[&[
+                ("--since --after --until --before --author --grep", Kind::Text),
+                ("--max-count", Kind::Number),
+                ("--format", Kind::Pretty),
+                ("--group", Kind::Format),
+            ]],
+            optional: &[&[("-w", Kind::Measure), ("--branches --tags --remotes", Kind::Text)]],
+            ..BARE
+        },
+        operands: Operands::RevisionsOrPaths,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["blame"],
+        grammar: Grammar {
+            flags: &[
+                "-l -t -f -n -s -e -w -c -b -p --show-name --show-number --show-email --show-stats --root --porcelain --line-porcelain --first-parent --minimal --score-debug",
+            ],
+            valued: &[&[
+                ("-L", Kind::Lines),
+                ("--since --after --until --before", Kind::Text),
+                ("--date", Kind::Text),
+                ("--ignore-rev", Kind::Revision),
+            ]],
+            optional: &[&[("-M -C", Kind::Number), ("--abbrev", Kind::Number)]],
+            clusters: false,
+            ..BARE
+        },
+        operands: Operands::RevisionsOrPaths,
+        least: 1,
+        most: 3,
+        hardened: &["--no-textconv"],
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["grep"],
+        grammar: Grammar {
+            flags: &[
+                "-n -i -w -v -h -H -l -L -c -o -q -E -F -G -I -z -p -W -a -r",
+                "--line-number --ignore-case --word-regexp --invert-match --files-with-matches --name-only",
+                "--files-without-match --count --only-matching --quiet --extended-regexp --fixed-strings",
+                "--basic-regexp --null --show-function --function-context --text --full-name --cached",
+                "--untracked --heading --break --column --and --or --not --all-match --recursive --no-color",
+                "--no-textconv",
+            ],
+            valued: &[&[
+                ("-e", Kind::Text),
+                (
+                    "-A --after-context -B --before-context -C --context -m --max-count --max-depth",
+                    Kind::Number,
+                ),
+            ]],
+            optional: &[&[("--color", Kind::OneOf(&["never", "auto"]))]],
+            clusters: true,
+            dash_number: true,
+        },
+        operands: Operands::PatternThenRevisionsOrPaths,
+        hardened: &["--no-textconv"],
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["ls-files"],
+        grammar: Grammar {
+            flags: &[
+                "-c -d -m -o -i -s -u -k -t -z --cached --deleted --modified --others --ignored --stage",
+                "--unmerged --killed --exclude-standard --directory --no-empty-directory --full-name",
+                "--error-unmatch --eol --deduplicate --debug",
+            ],
+            valued: &[&[("-x --exclude", Kind::Text), ("--format", Kind::Format)]],
+            optional: &[&[("--abbrev", Kind::Number)]],
+            ..BARE
+        },
+        operands: Operands::Pathspecs { shows: false },
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["ls-tree"],
+        grammar: Grammar {
+            flags: &[
+                "-r -d -t -l -z --long --name-only --name-status --object-only --full-name --full-tree",
+            ],
+            valued: &[&[("--format", Kind::Format)]],
+            optional: &[&[("--abbrev", Kind::Number)]],
+            ..BARE
+        },
+        operands: Operands::RevisionsOrPaths,
+        least: 1,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["cat-file"],
+        grammar: Grammar { flags: &["-p -t -s -e"], clusters: false, ..BARE },
+        operands: Operands::Revisions,
+        least: 1,
+        most: 2,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["rev-parse"],
+        grammar: Grammar {
+            flags: &[
+                "-q --quiet --verify --show-toplevel --show-prefix --show-cdup --git-dir --absolute-git-dir",
+                "--git-common-dir --is-inside-work-tree --is-inside-git-dir --is-bare-repository",
+                "--is-shallow-repository --symbolic --symbolic-full-name --all --branches --tags --remotes",
+                "--revs-only --no-revs --flags --no-flags --not",
+            ],
+            valued: &[],
+            optional: &[&[
+                ("--short", Kind::Number),
+                ("--abbrev-ref", Kind::OneOf(&["strict", "loose"])),
+                ("--show-object-format", Kind::OneOf(&["storage", "input", "output"])),
+            ]],
+            ..BARE
+        },
+        operands: Operands::Revisions,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["describe"],
+        grammar: Grammar {
+            flags: &["--always --tags --all --long --exact-match --first-parent --contains"],
+            valued: &[&[("--match --exclude", Kind::Text), ("--candidates", Kind::Number)]],
+            optional: &[&[("--abbrev", Kind::Number)]],
+            ..BARE
+        },
+        operands: Operands::Revisions,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["merge-base"],
+        grammar: Grammar {
+            flags: &["-a --all --octopus --independent --is-ancestor --fork-point"],
+            ..BARE
+        },
+        operands: Operands::Revisions,
+        least: 1,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["name-rev"],
+        grammar: Grammar {
+            flags: &["--tags --all --name-only --always --no-undefined"],
+            valued: &[&[("--refs --exclude", Kind::Text)]],
+            ..BARE
+        },
+        operands: Operands::Revisions,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["for-each-ref"],
+        grammar: Grammar { flags: &["--ignore-case --omit-empty"], valued: &[REF_VALUED], ..BARE },
+        operands: Operands::Patterns,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["show-ref"],
+        grammar: Grammar {
+            flags: &["-q --quiet --verify --head --heads --branches --tags -d --dereference -s"],
+            valued: &[],
+            optional: &[&[("--hash --abbrev", Kind::Number)]],
+            ..BARE
+        },
+        operands: Operands::Patterns,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["symbolic-ref"],
+        grammar: Grammar { flags: &["-q --quiet --short"], ..BARE },
+        operands: Operands::Revisions,
+        least: 1,
+        // A second operand is what the reference is set to.
+        most: 1,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["branch"],
+        grammar: Grammar {
+            flags: &[
+                "-a -r -v -l -i --all --remotes --verbose --list --show-current --ignore-case --no-color --no-column --omit-empty --no-abbrev",
+            ],
+            valued: &[REF_VALUED],
+            optional: &[&[
+                ("--abbrev", Kind::Number),
+                ("--color", Kind::OneOf(&["never", "auto"])),
+            ]],
+            ..BARE
+        },
+        operands: Operands::Patterns,
+        // A name alone makes a branch.
+        needs_one_of: &["-l", "--list"],
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["tag"],
+        grammar: Grammar {
+            flags: &["-l -i --list --ignore-case --no-color --no-column --omit-empty"],
+            valued: &[REF_VALUED],
+            optional: &[&[("-n", Kind::Number), ("--color", Kind::OneOf(&["never", "auto"]))]],
+            ..BARE
+        },
+        operands: Operands::Patterns,
+        // A name alone makes a tag.
+        needs_one_of: &["-l", "--list"],
+        ..PLAIN
+    },
+    Subcommand { name: &["stash", "list"], grammar: LOG, hardened: NO_SIGNATURES, ..PLAIN },
+    Subcommand {
+        name: &["stash", "show"],
+        grammar: Grammar {
+            flags: &[DIFF_FLAGS, "--include-untracked --only-untracked --no-include-untracked"],
+            ..DIFF
+        },
+        operands: Operands::Revisions,
+        most: 1,
+        hardened: NO_PROGRAMS,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["reflog", "show"],
+        grammar: LOG,
+        operands: Operands::RevisionsOrPaths,
+        hardened: NO_SIGNATURES,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["reflog"],
+        grammar: LOG,
+        hardened: &["show", "--no-ext-diff", "--no-textconv", "--no-show-signature"],
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["worktree", "list"],
+        grammar: Grammar { flags: &["--porcelain -v --verbose -z"], ..BARE },
+        ..PLAIN
+    },
+    Subcommand { name: &["remote"], ..PLAIN },
+    Subcommand { name: &["version"], ..PLAIN },
+    Subcommand {
+        name: &["count-objects"],
+        grammar: Grammar { flags: &["-v -H --verbose --human-readable"], ..BARE },
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["check-ignore"],
+        grammar: Grammar {
+            flags: &["-v -q -n -z --verbose --quiet --non-matching --no-index"],
+            ..BARE
+        },
+        operands: Operands::Pathspecs { shows: false },
+        least: 1,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["check-attr"],
+        grammar: Grammar { flags: &["-a -z --all --cached"], ..BARE },
+        operands: Operands::Pathspecs { shows: false },
+        least: 1,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["add"],
+        // `-p`, `-i` and `-e` start programs, `-f` stages what is ignored, `--chmod` changes modes.
+        grammar: Grammar {
+            flags: &[
+                "-A -u -n -v -N --all --no-all --update --dry-run --verbose --intent-to-add --ignore-errors --ignore-removal --no-ignore-removal",
+            ],
+            ..BARE
+        },
+        operands: Operands::Pathspecs { shows: true },
+        stages: true,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["reset"],
+        // Only the index: no `--hard`, `--soft`, `--merge`, `--keep`, and no other commit than HEAD.
+        grammar: Grammar {
+            flags: &["-q -N --quiet --no-quiet --mixed --intent-to-add --no-refresh --refresh"],
+            ..BARE
+        },
+        operands: Operands::HeadThenPathspecs,
+        stages: true,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["restore"],
+        grammar: Grammar {
+            flags: &["-S -q --staged --quiet --no-progress --ignore-unmerged"],
+            valued: &[&[("-s --source", Kind::Revision)]],
+            ..BARE
+        },
+        operands: Operands::StagedPathspecs(&["-S", "--staged"]),
+        least: 1,
+        stages: true,
+        ..PLAIN
+    },
+    Subcommand {
+        name: &["rm"],
+        grammar: Grammar {
+            flags: &["-r -n -q --cached --dry-run --quiet --ignore-unmatch"],
+            ..BARE
+        },
+        operands: Operands::StagedPathspecs(&["--cached"]),
+        least: 1,
+        stages: true,
+        ..PLAIN
+    },
+];

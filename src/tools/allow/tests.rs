@@ -1,0 +1,424 @@
+//! The rows of the corpora, as far as text alone decides, and the rules one by one.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::*;
+use crate::tools::files::RelPath;
+
+fn check_row(row: &Value) -> Result<Allowed, String> {
+    let top = RelPath::top();
+    let place = Place { base: Path::new("/work/space"), cwd: &top };
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    match &row["argv_or_line"] {
+        Value::String(line) => check_line(line, &place),
+        Value::Array(words) => check_words(&words.iter().map(text).collect::<Vec<_>>(), &place),
+        _ => check_line(row["line"].as_str().unwrap(), &place),
+    }
+}
+
+fn rows(name: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/allowlist").join(name);
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn line(line: &str) -> Result<Allowed, String> {
+    check_row(&serde_json::json!({ "argv_or_line": line }))
+}
+
+// contract C12
+#[test]
+fn every_hostile_row_is_rejected() {
+    let accepted: Vec<_> = rows("hostile.jsonl")
+        .iter()
+        .filter(|row| check_row(row).is_ok())
+        .map(ToString::to_string)
+        .collect();
+    assert!(accepted.is_empty(), "{}", accepted.join("\n"));
+}
+
+// contract C12
+#[test]
+fn every_legitimate_row_is_accepted() {
+    for name in ["legit.jsonl", "hostile_repository.jsonl"] {
+        let rejected: Vec<_> = rows(name)
+            .iter()
+            .filter_map(|row| check_row(row).err().map(|why| format!("{row}: {why}")))
+            .collect();
+        assert!(rejected.is_empty(), "{}", rejected.join("\n"));
+    }
+}
+
+/// More lines of the corpora's kinds, one by one.
+const REJECTED: &[&str] = &[
+    "",
+    "ls | sh",
+    "ls & touch x",
+    "ls\ntouch x",
+    "ls > out",
+    "cat < f.txt",
+    "cat <(ls)",
+    "echo $(id)",
+    "echo \"$(id)\"",
+    "echo \"`id`\"",
+    "echo \"$HOME\"",
+    "echo $HOME",
+    "echo $'x'",
+    "echo !!",
+    "echo \"!ls\"",
+    "ls *",
+    "ls src/*.rs",
+    "ls ?",
+    "ls [a-z]",
+    "ls 'a",
+    "ls #x",
+    "ls a\\ b",
+    "echo \"a\\\"b\"",
+    "l''s",
+    "'ls'",
+    "\"ls\"",
+    "l\"s\"",
+    "if true",
+    "time ls",
+    "command ls",
+    ". ./x",
+    "eval ls",
+    "sh -c ls",
+    "(ls)",
+    "ls；touch x",
+    "ls\u{200b} -la",
+    "A=1 ls",
+    "=ls",
+    "sort -ox f.txt",
+    "sort -ro out f.txt",
+    "sort --output=x f.txt",
+    "sort --outp=x f.txt",
+    "sort -T/root f.txt",
+    "sort -S 1M f.txt",
+    "sort",
+    "sort -",
+    "uniq f.txt out.txt",
+    "uniq",
+    "head -n x f.txt",
+    "tail -F app.log",
+    "tail --pid=1 -f app.log",
+    "tail --follow=name app.log",
+    "cat",
+    "cat -",
+    "cat src/../.git/config",
+    "cat .GIT/config",
+    "cat sub/.git./config",
+    "cat /work/space/.git/config",
+    "cat /work/space-evil/x",
+    "ls .git/hooks",
+    "ls ..",
+    "ls --hyperlink=always",
+    "ls --col=never",
+    "wc -l --files0-from=-",
+    "grep -r x .git",
+    "grep x",
+    "grep -d recurse x .",
+    "grep --directories=recurse x .",
+    "grep -rf pats .",
+    "grep -nP x f.txt",
+    "grep x -",
+    "echo -e x",
+    "echo -ne x",
+    "echo -n -e x",
+    "pwd -x",
+    "git -h",
+    "git --exec-path=. status",
+    "git --git-dir=vendor/bare status",
+    "git --work-tree=/ status",
+    "git --config-env=core.pager=X log",
+    "git --bare log",
+    "git 'status'",
+    "git log --output=x",
+    "git log --outp=x",
+    "git log --show-signature",
+    "git log --format=%G?",
+    "git log --pretty=format:%GK",
+    "git log --format='%(describe)'",
+    "git log --format=%x1b]0",
+    "git log --pretty=custom",
+    "git log --stdin",
+    "git log --diff-merges=remerge",
+    "git log --remerge-diff",
+    "git log -L 1,2:../x",
+    "git log -L 1,2:/etc/passwd",
+    "git log -- ../x",
+    "git log -P --grep=x",
+    "git shortlog --group=format:%GS HEAD",
+    "git tag -v x",
+    "git tag --sort=signature:grade -l",
+    "git help log",
+    "git status --help",
+    "git status -v",
+    "git status ../",
+    "git diff --submodule=diff",
+    "git diff --no-inde a b",
+    "git diff ../a ../b",
+    "git diff -O src/order",
+    "git show HEAD:.env",
+    "git show HEAD:a/.ssh/id_rsa",
+    "git show HEAD:../x",
+    "git cat-file --filters HEAD:f.txt",
+    "git cat-file --batch",
+    "git cat-file -p HEAD:.npmrc",
+    "git ls-files -X/etc/shadow",
+    "git ls-files --exclude-from=/etc/shadow",
+    "git ls-files --exclude-per-directory=x",
+    "git check-ignore --stdin",
+    "git rev-parse --sq-quote x",
+    "git rev-parse --resolve-git-dir /",
+    "git describe --dirty",
+    "git grep -f pats",
+    "git grep -P x",
+    "git grep --ext-grep x",
+    "git grep --recurse-submodules x",
+    "git for-each-ref --shell",
+    "git symbolic-ref -d X",
+    "git branch -m x",
+    "git branch -vu origin/x",
+    "git branch --contains HEAD newb",
+    "git branch -a newb",
+    "git tag -d x",
+    "git tag -a x",
+    "git stash push",
+    "git stash apply",
+    "git stash list --ext-diff",
+    "git reflog expire --all",
+    "git reflog delete HEAD@{1}",
+    "git worktree add x",
+    "git worktree prune",
+    "git remote -v",
+    "git remote add x y",
+    "git remote set-url x y",
+    "git config --get user.name",
+    "git add .git/config",
+    "git add -Ap",
+    "git add --patch",
+    "git add --force x",
+    "git add ':(attr:x)f'",
+    "git add ':(top)../x'",
+    "git add :/../x",
+    "git rm f.txt",
+    "git rm -rf --cached .",
+    "git restore --staged --worktree f.txt",
+    "git restore -W f.txt",
+    "git reset HEAD~1",
+    "git reset HEAD~1 -- f.txt",
+    "git reset HEAD^ f.txt",
+    "git reset ORIG_HEAD",
+    "git reset --soft HEAD",
+    "git reset --keep",
+    "git reset -p",
+    "git checkout .",
+    "git switch -",
+    "git commit -m x",
+    "git merge x",
+    "git fetch",
+    "git push",
+    "git mv a b",
+    "git hash-object -w f.txt",
+    "git update-ref HEAD x",
+    "git range-diff a b c",
+    "git submodule status",
+    "git version --build-options",
+];
+
+const ACCEPTED: &[&str] = &[
+    "ls --color=never",
+    "ls -lah src/",
+    "ls -R",
+    "ls -l --time-style=long-iso ./src",
+    "ls .env",
+    "cat -n src/main.rs",
+    "cat /work/space/src/main.rs",
+    "head -5 README.md",
+    "head -n5 README.md",
+    "head -n -5 README.md",
+    "tail -n +2 f.txt",
+    "tail -5 f.txt",
+    "tail -f app.log",
+    "sort -t: -k2 f.txt",
+    "sort -t ',' -k1,1n f.txt",
+    "sort --key=2 --reverse f.txt",
+    "uniq -c nums.txt",
+    "wc -lw f.txt",
+    "echo",
+    "echo \"a b\" c",
+    "echo 'a;b|c $d `e`'",
+    "true",
+    "pwd -P",
+    "grep -rn \"fn \" src",
+    "grep -rn --include=*.rs TODO .",
+    "grep -rn --include='*.rs' --exclude-dir=target TODO",
+    "grep -E 'fn|struct' src/lib.rs",
+    "grep -n \"foo\\|bar\" src/lib.rs",
+    "grep -n \"println!\" src/main.rs",
+    "grep -n \"x$\" f.txt",
+    "grep -- -x README.md",
+    "grep -e -x README.md",
+    "grep -e a -e b f.txt",
+    "grep -5 needle f.txt",
+    "git --no-pager diff",
+    "git status --porcelain=v2 --branch",
+    "git status -uno",
+    "git status src",
+    "git diff --name-status",
+    "git diff -U0",
+    "git diff --word-diff",
+    "git diff HEAD -- src/lib.rs",
+    "git diff --cached --stat",
+    "git diff main...HEAD",
+    "git diff main..HEAD -- src ':!*.lock'",
+    "git log -1 --format=%H",
+    "git log --format='%h %an %s%x09%d'",
+    "git log --pretty=format:%h",
+    "git log --pretty=fuller --date=short",
+    "git log --since='2 weeks ago' -p",
+    "git log --follow -- src/main.rs",
+    "git log -S needle --oneline",
+    "git log -Sneedle",
+    "git log -L 1,3:src/main.rs",
+    "git log HEAD@{1}",
+    "git log v1.0^{commit}",
+    "git log --diff-merges=first-parent",
+    "git show HEAD~1:README.md",
+    "git show :README.md",
+    "git show -s --format=%B HEAD",
+    "git show HEAD:./README.md",
+    "git branch -vv",
+    "git branch -a",
+    "git branch --show-current",
+    "git branch --list 'feat*'",
+    "git branch --contains HEAD",
+    "git tag",
+    "git tag -l 'v*'",
+    "git tag -n3",
+    "git stash list",
+    "git stash show -p",
+    "git stash show stash@{0}",
+    "git reflog",
+    "git reflog -n 5",
+    "git reflog show HEAD",
+    "git rev-parse HEAD",
+    "git rev-parse --short HEAD",
+    "git rev-parse --short=8 HEAD~2",
+    "git ls-files '*.rs'",
+    "git ls-files -- src",
+    "git ls-tree HEAD src/",
+    "git cat-file blob HEAD:README.md",
+    "git cat-file -t HEAD",
+    "git blame src/main.rs",
+    "git blame HEAD -- src/main.rs",
+    "git grep needle",
+    "git grep -n needle -- src",
+    "git grep -e a --and -e b",
+    "git shortlog -sn",
+    "git describe --tags --always",
+    "git rev-list --all --count",
+    "git diff-tree --no-commit-id --name-only -r HEAD",
+    "git show-ref --heads",
+    "git symbolic-ref --short HEAD",
+    "git merge-base HEAD main",
+    "git for-each-ref --sort=-committerdate --count=3 --format='%(refname:short)' refs/heads",
+    "git count-objects -v",
+    "git remote",
+    "git check-ignore -v .env",
+    "git add -u",
+    "git add -n .",
+    "git add -- src/main.rs",
+    "git reset",
+    "git reset -- src",
+    "git reset HEAD -- src/main.rs",
+    "git reset src/main.rs",
+    "git restore --staged src/lib.rs",
+    "git restore -S --source=HEAD~1 src/lib.rs",
+    "git rm -r --cached src",
+];
+
+#[test]
+fn lines_of_the_hostile_kinds_are_rejected() {
+    let accepted: Vec<_> = REJECTED.iter().filter(|text| line(text).is_ok()).collect();
+    assert!(accepted.is_empty(), "{accepted:#?}");
+}
+
+#[test]
+fn lines_of_the_legitimate_kinds_are_accepted() {
+    let rejected: Vec<_> = ACCEPTED
+        .iter()
+        .filter_map(|text| line(text).err().map(|why| format!("{text}: {why}")))
+        .collect();
+    assert!(rejected.is_empty(), "{rejected:#?}");
+}
+
+#[test]
+fn what_runs_is_what_was_read() {
+    let argv = |text: &str| line(text).unwrap().argv.join(" ");
+    assert_eq!(argv("git reset src/main.rs"), "git --no-pager reset -- src/main.rs");
+    assert_eq!(
+        argv("git reset -q HEAD src/main.rs"),
+        "git --no-pager reset -q HEAD -- src/main.rs"
+    );
+    assert!(argv("git diff HEAD").starts_with("git --no-pager diff --no-ext-diff --no-textconv"));
+    assert!(argv("grep -r x . ").contains("--exclude-dir=.git"));
+    assert!(argv("grep -r -- x .").ends_with("--exclude-dir=.git -- x ."));
+    assert!(argv("ls -R src").ends_with("--ignore=.git"));
+    assert!(argv("git shortlog -sn").ends_with("HEAD"));
+    assert!(argv("git grep needle").contains(":(exclude,top,icase,glob)**/.env"));
+    assert_eq!(line("echo 'a  b' \"c\"d").unwrap().argv, ["echo", "a  b", "cd"]);
+}
+
+// contract C13
+#[test]
+fn no_interpreter_or_build_tool_is_on_the_list() {
+    let out = [
+        "sh", "bash", "python3", "perl", "node", "awk", "sed", "find", "xargs", "env", "make",
+        "cargo", "rg", "less", "vi", "tee", "dd", "cp",
+    ];
+    assert!(out.iter().all(|name| !COMMANDS.contains(name) && line(&format!("{name} x")).is_err()));
+    let mut sorted = COMMANDS;
+    sorted.sort_unstable();
+    assert_eq!(
+        sorted,
+        ["cat", "echo", "git", "grep", "head", "ls", "pwd", "sort", "tail", "true", "uniq", "wc"]
+    );
+}
+
+#[test]
+fn a_directory_counts_for_relative_paths() {
+    let src = RelPath::parse("src", Path::new("/")).unwrap();
+    let place = Place { base: Path::new("/work/space"), cwd: &src };
+    assert_eq!(check_line("cat main.rs", &place).unwrap().paths[0].path.display(), "src/main.rs");
+    assert!(check_line("cat ../README.md", &place).is_err());
+    assert_eq!(check_line("cat /work/space/a", &place).unwrap().paths[0].path.display(), "a");
+}
+
+proptest::proptest! {
+    /// Whatever is written, nothing that stands outside quotes reaches a word as a shell's character.
+    #[test]
+    fn unquoted_shell_characters_never_pass(text in "(ls|cat|grep|git log|echo) [ -~]{0,30}") {
+        if let Ok(allowed) = line(&text)
+            && !text.contains(['\'', '"'])
+        {
+            let own = allowed.argv.iter().filter(|word| !word.starts_with("--exclude") && !word.starts_with(":("));
+            for word in own {
+                proptest::prop_assert!(!word.contains([';', '|', '&', '<', '>', '$', '`', '\\', '(', ')', '!', '\n']), "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_makes_the_tokenizer_fail(text in "\\PC{0,60}") {
+        let _ = line(&text);
+        let _ = line(&format!("ls {text}"));
+        let _ = line(&format!("git {text}"));
+    }
+}

@@ -1,0 +1,302 @@
+//! What `run_bash` tells git, so that nothing that a repository says starts a program.
+//!
+//! The environment names the repository outright (an embedded one is never found), switches the system's
+//! and the user's configuration off, and overrides every key of the repository's own that names a
+//! program. Attributes are read from the empty tree, so that no filter is chosen by a file of the
+//! workspace; the filters that the repository's own configuration or `info/attributes` know are emptied
+//! as well. Never here: processes.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+/// The most of a repository's own file that is read, in bytes.
+const MAX_READ: u64 = 1 << 20;
+/// The empty tree, which git knows without having it, by the repository's hash.
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
+
+/// Settings that outrank the repository's own. An empty value resets or means "none".
+const SETTINGS: &[(&str, &str)] = &[
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.untrackedCache", "false"),
+    ("core.attributesFile", "/dev/null"),
+    ("core.excludesFile", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.editor", "false"),
+    ("core.askPass", ""),
+    ("core.sshCommand", "false"),
+    ("core.gitProxy", ""),
+    ("core.alternateRefsCommand", "true"),
+    ("core.preloadIndex", "false"),
+    ("sequence.editor", "false"),
+    ("credential.helper", ""),
+    ("diff.external", ""),
+    ("diff.orderFile", "/dev/null"),
+    ("diff.submodule", "short"),
+    ("diff.ignoreSubmodules", "dirty"),
+    ("status.submoduleSummary", "false"),
+    ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
+    ("interactive.diffFilter", ""),
+    ("log.showSignature", "false"),
+    ("log.mailmap", "false"),
+    ("log.diffMerges", "separate"),
+    ("format.pretty", "medium"),
+    ("blame.ignoreRevsFile", ""),
+    ("mailmap.file", "/dev/null"),
+    ("grep.fallbackToNoIndex", "false"),
+    ("gpg.format", "openpgp"),
+    ("gpg.program", "false"),
+    ("gpg.openpgp.program", "false"),
+    ("gpg.x509.program", "false"),
+    ("gpg.ssh.program", "false"),
+    ("gpg.ssh.defaultKeyCommand", "false"),
+    ("gpg.ssh.allowedSignersFile", "/dev/null"),
+    ("safe.bareRepository", "explicit"),
+    ("protocol.allow", "never"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("advice.addEmbeddedRepo", "false"),
+    ("color.ui", "false"),
+];
+
+/// The repository that a workspace's git commands use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GitPlace {
+    /// Where `HEAD` and the index are.
+    pub git_dir: PathBuf,
+    /// Where objects, references and the configuration are; the same unless it is a linked worktree.
+    pub common: PathBuf,
+    /// The top of the working tree.
+    pub top: PathBuf,
+    /// Object directories that it borrows from.
+    pub alternates: Vec<PathBuf>,
+}
+
+impl GitPlace {
+    /// The repository of a workspace; `None` when it has none.
+    pub(super) fn of(workspace: &Path, git_dir: &Path) -> Option<Self> {
+        if git_dir.as_os_str().is_empty() || !git_dir.is_dir() {
+            return None;
+        }
+        let common = common_dir(git_dir);
+        // A workspace below the top of its repository (one call on any directory) sees the whole.
+        let top = match git_dir.parent() {
+            Some(parent) if git_dir.ends_with(".git") && workspace.starts_with(parent) => parent,
+            _ => workspace,
+        };
+        let alternates = alternates(&common.join("objects"));
+        Some(Self { git_dir: git_dir.to_owned(), common, top: top.to_owned(), alternates })
+    }
+
+    /// The environment for git.
+    pub(super) fn env(&self) -> Vec<(OsString, OsString)> {
+        let known = self.known();
+        let empty_tree = if known.sha256 { EMPTY_TREE_SHA256 } else { EMPTY_TREE };
+        let mut env = fixed_env();
+        env.extend([
+            ("GIT_DIR".into(), self.git_dir.clone().into_os_string()),
+            ("GIT_WORK_TREE".into(), self.top.clone().into_os_string()),
+            ("GIT_ATTR_SOURCE".into(), empty_tree.into()),
+        ]);
+        if self.common != self.git_dir {
+            env.push(("GIT_COMMON_DIR".into(), self.common.clone().into_os_string()));
+        }
+        let mut settings: Vec<(String, &str)> =
+            SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
+        for filter in &known.filters {
+            for part in ["clean", "smudge", "process"] {
+                settings.push((format!("filter.{filter}.{part}"), ""));
+            }
+            settings.push((format!("filter.{filter}.required"), "false"));
+        }
+        settings.extend(known.hooks.iter().map(|name| (format!("hook.{name}.enabled"), "false")));
+        settings.extend(
+            known.submodules.iter().map(|name| (format!("submodule.{name}.ignore"), "dirty")),
+        );
+        push_settings(&mut env, &settings);
+        env
+    }
+
+    /// What the repository's own files name. What can't be read names nothing: the other means hold.
+    fn known(&self) -> Known {
+        let mut known = Known::default();
+        for path in [
+            self.common.join("config"),
+            self.git_dir.join("config.worktree"),
+            self.top.join(".gitmodules"),
+        ] {
+            known.take_sections(&read_some(&path));
+        }
+        let attributes = read_some(&self.common.join("info/attributes"));
+        let names = attributes.split_whitespace().filter_map(|word| word.strip_prefix("filter="));
+        known.filters.extend(names.map(str::to_owned));
+        known
+    }
+}
+
+/// The beginning of a regular file, or nothing.
+fn read_some(path: &Path) -> String {
+    // A parser that follows includes could be led to a FIFO and wait there for ever.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let Ok(fd) = rustix::fs::open(path, flags, Mode::empty()) else { return String::new() };
+    let file = std::fs::File::from(fd);
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return String::new();
+    }
+    let mut bytes = Vec::new();
+    // What was read before an error still counts.
+    let _ = file.take(MAX_READ).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Names in a repository's own files.
+#[derive(Debug, Default)]
+struct Known {
+    filters: BTreeSet<String>,
+    submodules: BTreeSet<String>,
+    /// Hooks that newer versions of git take from the configuration.
+    hooks: BTreeSet<String>,
+    sha256: bool,
+}
+
+impl Known {
+    /// Takes the names of all sections, wherever a bracket stands: one too many does no harm.
+    fn take_sections(&mut self, text: &str) {
+        let squeezed: String = text.to_lowercase().split_whitespace().collect();
+        self.sha256 |= squeezed.contains("objectformat=sha256");
+        for header in text.split('[').skip(1) {
+            let Some((section, name)) = section_name(header) else { continue };
+            match section.as_str() {
+                "filter" => self.filters.insert(name),
+                "submodule" => self.submodules.insert(name),
+                "hook" => self.hooks.insert(name),
+                _ => false,
+            };
+        }
+    }
+}
+
+/// `filter "name"]` or the old `filter.name]`.
+fn section_name(header: &str) -> Option<(String, String)> {
+    let end = header.find(|c: char| !c.is_ascii_alphanumeric() && c != '-')?;
+    let section = header[..end].to_ascii_lowercase();
+    if let Some(old) = header[end..].strip_prefix('.') {
+        return Some((section, old.split_once(']')?.0.to_lowercase()));
+    }
+    let mut chars = header[end..].trim_start_matches([' ', '\t']).strip_prefix('"')?.chars();
+    let mut name = String::new();
+    loop {
+        match chars.next()? {
+            '"' => return Some((section, name)),
+            '\\' => name.push(chars.next()?),
+            c => name.push(c),
+        }
+    }
+}
+
+/// What git is told without a repository too.
+pub(super) fn fixed_env() -> Vec<(OsString, OsString)> {
+    let fixed = [
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_ATTR_NOSYSTEM", "1"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_OPTIONAL_LOCKS", "0"),
+        ("GIT_NO_LAZY_FETCH", "1"),
+        ("GIT_NO_REPLACE_OBJECTS", "1"),
+        ("GIT_ALLOW_PROTOCOL", "none"),
+        ("GIT_PROTOCOL_FROM_USER", "0"),
+        ("GIT_DISCOVERY_ACROSS_FILESYSTEM", "0"),
+        ("GIT_PAGER", "cat"),
+        ("GIT_EDITOR", "false"),
+        ("GIT_SEQUENCE_EDITOR", "false"),
+        ("GIT_ASKPASS", "false"),
+        ("GIT_SSH_COMMAND", "false"),
+        ("GIT_CEILING_DIRECTORIES", "/"),
+    ];
+    fixed.into_iter().map(|(key, value)| (key.into(), value.into())).collect()
+}
+
+/// Settings as git takes them from the environment: keys stand apart, so that no name can break out.
+fn push_settings(env: &mut Vec<(OsString, OsString)>, settings: &[(String, &str)]) {
+    env.push(("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()));
+    for (index, (key, value)) in settings.iter().enumerate() {
+        env.push((format!("GIT_CONFIG_KEY_{index}").into(), key.into()));
+        env.push((format!("GIT_CONFIG_VALUE_{index}").into(), value.into()));
+    }
+}
+
+/// Where a linked worktree's git directory says that the rest is. It is mounted, so that a forged one
+/// must not name any directory.
+fn common_dir(git_dir: &Path) -> PathBuf {
+    let named = read_some(&git_dir.join("commondir"));
+    let common = std::fs::canonicalize(git_dir.join(named.trim())).ok();
+    let real = |path: &PathBuf| path.join("objects").is_dir() && path.join("refs").is_dir();
+    common.filter(real).unwrap_or_else(|| git_dir.to_owned())
+}
+
+/// The object directories that `objects` borrows from; one level, which is all that the engine makes.
+fn alternates(objects: &Path) -> Vec<PathBuf> {
+    let text = read_some(&objects.join("info/alternates"));
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let paths = lines.filter_map(|line| std::fs::canonicalize(objects.join(line)).ok());
+    paths.filter(|path| path.ends_with("objects") && path.is_dir()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_filters_and_submodules_are_found_and_emptied() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let git = dir.path().join(".git");
+        std::fs::create_dir_all(git.join("info")).unwrap();
+        std::fs::write(
+            git.join("config"),
+            "[filter \"a=b.c\"]\nclean = x\n[Filter \"two\"] process = y\nrequired\n[filter.old]\n[core][filter \"q\\\"q\"]\n[hook \"h\"]\n",
+        )
+        .unwrap();
+        std::fs::write(git.join("info/attributes"), "* -filter\n*.x filter=three text\n").unwrap();
+        std::fs::write(dir.path().join(".gitmodules"), "[submodule \"sub\"]\npath = sub\n")
+            .unwrap();
+        let place = GitPlace::of(dir.path(), &git).unwrap();
+        let env = place.env();
+        let values: Vec<String> =
+            env.iter().map(|(_, value)| value.to_string_lossy().into_owned()).collect();
+        for key in [
+            "filter.a=b.c.clean",
+            "filter.two.process",
+            "filter.three.smudge",
+            "filter.old.clean",
+            "filter.q\"q.clean",
+            "hook.h.enabled",
+            "submodule.sub.ignore",
+            "core.fsmonitor",
+        ] {
+            assert!(values.iter().any(|value| value == key), "{key}");
+        }
+        let count: usize = env
+            .iter()
+            .find(|(key, _)| key == "GIT_CONFIG_COUNT")
+            .unwrap()
+            .1
+            .to_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert_eq!(
+            env.iter()
+                .filter(|(key, _)| key.to_string_lossy().starts_with("GIT_CONFIG_KEY_"))
+                .count(),
+            count
+        );
+        assert!(GitPlace::of(dir.path(), Path::new("")).is_none());
+    }
+}

@@ -1,0 +1,144 @@
+//! The tool `read_file`: a text file's exact bytes, whole or a range of lines.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::files::{Files, MAX_FILE_BYTES, RelPath};
+use super::{Tool, ToolContext, ToolOutput, args, blocking};
+use crate::model::chat::ToolSpec;
+
+/// The most bytes of a file that one answer holds.
+const MAX_BODY: usize = 64 * 1024;
+/// What of it is the file's beginning, when the file is cut.
+const HEAD: usize = 40 * 1024;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The file, relative to the workspace's top.
+    path: String,
+    /// The first line wanted, from 1. Default: 1.
+    start_line: Option<u64>,
+    /// The last line wanted, inclusive. Default: the last one.
+    end_line: Option<u64>,
+}
+
+/// Reads a file.
+#[derive(Debug)]
+pub struct ReadFile;
+
+impl Tool for ReadFile {
+    fn spec(&self) -> ToolSpec {
+        args::spec::<Arguments>(
+            "read_file",
+            "Reads a text file of the workspace, or a range of its lines (from 1, inclusive). The text comes as it is in the file, without line numbers, so that it can be used in edit_file. When a range was asked for or the file is too long, one line in brackets before the text says which lines follow.",
+        )
+    }
+
+    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolOutput> {
+        blocking(context, move |context| {
+            let arguments: Arguments = args::parse("read_file", arguments)?;
+            let files = Files::new(&context.workspace);
+            let path = files.locate(&arguments.path).map_err(refused)?;
+            let body = files.read(&path, MAX_FILE_BYTES).map_err(refused)?;
+            let text = match std::str::from_utf8(&body) {
+                Ok(text) => text,
+                Err(error) => return Err(not_text(&path, &body, error.valid_up_to())),
+            };
+            show(&path, text, arguments.start_line, arguments.end_line)
+        })
+    }
+}
+
+/// The answer for a failure of the file layer.
+pub(super) fn refused(error: super::files::FileError) -> ToolOutput {
+    ToolOutput::refused(error.to_string())
+}
+
+/// The answer for bytes that are no UTF-8 text.
+pub(super) fn not_text(path: &RelPath, body: &[u8], at: usize) -> ToolOutput {
+    let kind = if body.contains(&0) { "a binary file" } else { "not UTF-8 text" };
+    ToolOutput::refused(format!(
+        "{:?} is {kind} ({} bytes; the first that is no UTF-8 is at offset {at}); it can't be shown or edited as text",
+        path.display(),
+        body.len()
+    ))
+}
+
+/// The whole text as it is, or a notice line and the part that was asked for.
+fn show(
+    path: &RelPath,
+    text: &str,
+    start: Option<u64>,
+    end: Option<u64>,
+) -> Result<ToolOutput, ToolOutput> {
+    let path = path.display();
+    if text.is_empty() {
+        return Ok(ToolOutput::ok(format!("[{path} is empty]")));
+    }
+    let starts = line_starts(text);
+    let total = starts.len() as u64;
+    let (first, last) = (start.unwrap_or(1), end.unwrap_or(total).min(total));
+    if first == 0 || first > last {
+        return Err(ToolOutput::refused(format!(
+            "{path:?} has {total} lines; lines {first} to {} can't be shown",
+            end.unwrap_or(total)
+        )));
+    }
+    let offset = |line: u64| {
+        let index = usize::try_from(line).unwrap_or(usize::MAX);
+        starts.get(index).copied().unwrap_or(text.len())
+    };
+    let part = &text[offset(first - 1)..offset(last)];
+    if part.len() > MAX_BODY {
+        return Ok(ToolOutput::ok(cut(&path, part, first, total)));
+    }
+    if first == 1 && last == total {
+        return Ok(ToolOutput::ok(part));
+    }
+    Ok(ToolOutput::ok(format!("[{path}: lines {first} to {last} of {total}]\n{part}")))
+}
+
+/// Head and tail of a long text, each under a notice of its own, so that neither is changed.
+fn cut(path: &str, part: &str, first: u64, total: u64) -> String {
+    let head = &part[..head_end(part)];
+    let tail = &part[tail_start(part)..];
+    let head_lines = lines_in(head);
+    let last = first + lines_in(part) - 1;
+    let tail_first = last + 1 - lines_in(tail);
+    let head_last = first + head_lines - 1;
+    let hidden = part.len() - head.len() - tail.len();
+    let break_after = if head.ends_with('\n') { "" } else { "\n" };
+    format!(
+        "[{path}: lines {first} to {head_last} of {total}; {hidden} bytes are left out before lines {tail_first} to {last}, which follow below; ask for other lines with start_line and end_line]\n{head}{break_after}[{path}: lines {tail_first} to {last} of {total}]\n{tail}"
+    )
+}
+
+/// Where the head ends: after a line, when a line ends in it, else on a character boundary.
+fn head_end(text: &str) -> usize {
+    let most = (0..=HEAD).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text[..most].rfind('\n').map_or(most, |at| at + 1)
+}
+
+/// Where the tail starts: at a line, when one starts in it.
+fn tail_start(text: &str) -> usize {
+    let least = text.len() - (MAX_BODY - HEAD);
+    let least = (least..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    match text[least..].find('\n').map(|at| least + at + 1) {
+        Some(start) if start < text.len() => start,
+        _ => least,
+    }
+}
+
+fn lines_in(text: &str) -> u64 {
+    line_starts(text).len() as u64
+}
+
+/// The offset at which each line starts; a final newline starts no line.
+fn line_starts(text: &str) -> Vec<usize> {
+    let after = text.match_indices('\n').map(|(at, _)| at + 1);
+    std::iter::once(0).chain(after).filter(|at| *at < text.len()).collect()
+}

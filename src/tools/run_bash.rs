@@ -1,0 +1,235 @@
+//! The tool `run_bash`: one inspection command, in the sandbox, never through a shell.
+//!
+//! The allow-list (`allow`) decides by the text; what the words lead to on disk is looked at here; and
+//! the job sees the workspace read-only, so that a miss of the list is contained.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rustix::fs::FileType;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::allow::{self, Allowed, GitUse, PathUse, Place};
+use super::files::{FileError, Files, RelPath};
+use super::git_env::{self, GitPlace};
+use super::{Tool, ToolContext, ToolOutput, args, secrets};
+use crate::model::chat::ToolSpec;
+use crate::model::clip;
+use crate::repo::Workspace;
+use crate::sandbox::{JobExit, JobSpec, JobStatus, Limits, Mount, Network};
+
+/// How long a command may take.
+const WALL: Duration = Duration::from_secs(20);
+/// The most bytes of output that are kept, head and tail.
+const MAX_OUTPUT: usize = 48 * 1024;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The command line, or its words one by one.
+    command: Command,
+    /// The directory to run in, relative to the workspace's top. Default: the top.
+    dir: Option<String>,
+}
+
+/// A command as a line or as words.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Command {
+    /// A line.
+    Line(String),
+    /// Words.
+    Words(Vec<String>),
+}
+
+/// Runs an inspection command.
+#[derive(Debug)]
+pub struct RunBash;
+
+impl Tool for RunBash {
+    fn spec(&self) -> ToolSpec {
+        args::spec::<Arguments>("run_bash", &description())
+    }
+
+    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolOutput> {
+        async move { run(context, arguments).await.unwrap_or_else(|refusal| refusal) }.boxed()
+    }
+}
+
+fn description() -> String {
+    let git: Vec<String> = allow::SUBCOMMANDS.iter().map(allow::Subcommand::title).collect();
+    format!(
+        "Runs one inspection command in the workspace, without a shell (no pipes, lists, redirections, variables or patterns) and without network: {}, and git with {}. Nothing is built or tested here: that happens after submit.",
+        allow::COMMANDS[..allow::COMMANDS.len() - 1].join(", "),
+        git.join(", ")
+    )
+}
+
+async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolOutput> {
+    let arguments: Arguments = args::parse("run_bash", arguments)?;
+    let spec = prepare(context, &arguments).map_err(|why| {
+        ToolOutput::refused(format!("refused: {why}. Nothing was run. run_bash takes inspection commands only; to change files use the file tools"))
+    })?;
+    let Some(launch) = &context.launch else {
+        return Err(ToolOutput::refused(
+            "refused: no sandbox, no execution; use read_file, list_dir, glob and grep instead",
+        ));
+    };
+    match launch.run(spec, &context.cancel).await {
+        Ok(exit) => Ok(answer(&exit)),
+        Err(error) => Err(ToolOutput::refused(format!("the command was not run: {error}"))),
+    }
+}
+
+/// The job for a command that passes.
+fn prepare(context: &ToolContext, arguments: &Arguments) -> Result<JobSpec, String> {
+    let files = Files::new(&context.workspace);
+    let cwd = directory(files, arguments.dir.as_deref())?;
+    let place = Place { base: &context.workspace.path, cwd: &cwd };
+    let allowed = match &arguments.command {
+        Command::Line(line) => allow::check_line(line, &place)?,
+        Command::Words(words) => allow::check_words(words, &place)?,
+    };
+    for path in &allowed.paths {
+        check_on_disk(files, path)?;
+    }
+    job(context, &cwd, allowed)
+}
+
+/// The directory to run in, links resolved.
+fn directory(files: Files<'_>, dir: Option<&str>) -> Result<RelPath, String> {
+    let Some(dir) = dir else { return Ok(RelPath::top()) };
+    let told = |error: FileError| error.to_string();
+    let (path, stat) = files.stat(&files.locate(dir).map_err(told)?).map_err(told)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => Ok(path),
+        _ => Err(told(FileError::NotDirectory { path: dir.to_owned() })),
+    }
+}
+
+/// Refuses a path that leads out, into `.git`, to a secret, or to what is neither file nor directory.
+/// One that is not there is left to the command, whose words about it a model knows.
+fn check_on_disk(files: Files<'_>, named: &PathUse) -> Result<(), String> {
+    let path = &named.path;
+    let looked = if named.follows { files.stat(path) } else { stat_of_name(files, path) };
+    let missing = || FileError::NotFound { path: path.display() }.to_string();
+    match looked {
+        Ok((resolved, stat)) => {
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            if named.shows && secrets::is_secret(resolved.as_path()) {
+                return Err(FileError::Secret { path: path.display() }.to_string());
+            }
+            let plain =
+                matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Symlink);
+            if plain {
+                Ok(())
+            } else {
+                Err(FileError::Special { path: path.display(), kind: "special file" }.to_string())
+            }
+        }
+        Err(FileError::NotFound { .. } | FileError::NotDirectory { .. }) if named.must_exist => {
+            Err(missing())
+        }
+        Err(FileError::NotFound { .. } | FileError::NotDirectory { .. }) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What stands at a name, a link as such: its directory's links are resolved alone.
+fn stat_of_name(
+    files: Files<'_>,
+    path: &RelPath,
+) -> Result<(RelPath, rustix::fs::Stat), FileError> {
+    match path.parent() {
+        Some(parent) => files.stat_in(&parent, path.name().unwrap_or_default()),
+        None => files.stat(path),
+    }
+}
+
+fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec, String> {
+    let workspace = &context.workspace;
+    let mut env: Vec<(OsString, OsString)> = vec![
+        ("PATH".into(), "/usr/bin:/bin".into()),
+        ("LC_ALL".into(), "C.UTF-8".into()),
+        ("HOME".into(), "/nonexistent".into()),
+    ];
+    let mut mounts = vec![read_only(&workspace.path)];
+    match allowed.git {
+        None => {}
+        Some(GitUse::Nothing) => env.extend(git_env::fixed_env()),
+        Some(git) => {
+            let place = GitPlace::of(&workspace.path, &workspace.git_dir)
+                .ok_or("the workspace is in no git repository")?;
+            env.extend(place.env());
+            mounts = git_mounts(workspace, &place, git);
+        }
+    }
+    Ok(JobSpec {
+        token: context.token.clone(),
+        label: format!("run_bash {}", allowed.argv[0]),
+        argv: allowed.argv.into_iter().map(OsString::from).collect(),
+        env,
+        cwd: workspace.path.join(cwd.as_path()),
+        mounts,
+        network: Network::Off,
+        limits: Limits {
+            wall: WALL,
+            memory_bytes: 4 << 30,
+            processes: 64,
+            file_bytes: 1 << 30,
+            output_bytes: MAX_OUTPUT,
+        },
+        stdin: Vec::new(),
+    })
+}
+
+/// The workspace read-only; the git directory too, unless the command stages.
+fn git_mounts(workspace: &Workspace, place: &GitPlace, git: GitUse) -> Vec<Mount> {
+    let mut mounts = vec![read_only(&place.top)];
+    if !workspace.path.starts_with(&place.top) {
+        mounts.push(read_only(&workspace.path));
+    }
+    mounts.extend(place.alternates.iter().map(|path| read_only(path)));
+    mounts.push(read_only(&place.common));
+    match git {
+        GitUse::Stages => {
+            mounts.push(writable(&place.common.join("objects")));
+            mounts.push(writable(&place.git_dir));
+        }
+        _ => mounts.push(read_only(&place.git_dir)),
+    }
+    mounts
+}
+
+fn read_only(path: &Path) -> Mount {
+    Mount::ReadOnly { from: path.to_owned(), at: path.to_owned() }
+}
+
+fn writable(path: &Path) -> Mount {
+    let path = PathBuf::from(path);
+    Mount::ReadWrite { from: path.clone(), at: path }
+}
+
+/// One line on how it ended, then its output.
+fn answer(exit: &JobExit) -> ToolOutput {
+    let (how, is_error) = match exit.status {
+        JobStatus::Exited(code) => (format!("exit {code}"), false),
+        JobStatus::Signalled(signal) => (format!("ended by signal {signal}"), true),
+        JobStatus::TimedOut => {
+            (format!("stopped after {} seconds; its output so far follows", WALL.as_secs()), true)
+        }
+        JobStatus::Killed => ("stopped by the engine".to_owned(), true),
+    };
+    let dropped = match exit.dropped {
+        0 => String::new(),
+        bytes => format!("; {bytes} bytes of output were left out of its middle"),
+    };
+    let body = clip(&String::from_utf8_lossy(&exit.output), MAX_OUTPUT).text;
+    ToolOutput { text: format!("[{how}{dropped}]\n{body}"), is_error, submission: None }
+}

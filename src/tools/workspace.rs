@@ -1,0 +1,33 @@
+//! Opening any directory as a workspace, for a single tool call without a run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::repo::Workspace;
+
+/// Opens `dir` as a workspace. Its git directory is the one of the nearest `.git` at or above it; with
+/// none it is empty, and git commands are refused.
+///
+/// # Errors
+/// When `dir` is not a directory that can be opened.
+pub fn open_workspace(dir: &Path) -> io::Result<Workspace> {
+    let path = std::fs::canonicalize(dir)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(&path, flags, Mode::empty())?;
+    let git_dir = path.ancestors().find_map(git_dir_of).unwrap_or_default();
+    Ok(Workspace::borrowed(root, path, git_dir))
+}
+
+/// The git directory behind `top/.git`, which is a directory or a file that names one.
+fn git_dir_of(top: &Path) -> Option<PathBuf> {
+    let dot_git = top.join(".git");
+    if dot_git.is_dir() {
+        return Some(dot_git);
+    }
+    // Not a FIFO, on which reading would wait.
+    let text = dot_git.is_file().then(|| std::fs::read_to_string(&dot_git).ok()).flatten()?;
+    let target = top.join(text.strip_prefix("gitdir:")?.trim());
+    std::fs::canonicalize(target).ok().filter(|target| target.is_dir())
+}

@@ -1,0 +1,128 @@
+//! The limits of one worker run. They are checked in one place, [`Limits::reached`].
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::model::{Limit, Usage, WorkerLimits};
+use crate::provider::ErrorClass;
+
+/// The time kept back for the last summary is this fraction of the whole, at most 30 seconds.
+pub const SUMMARY_RESERVE_DIVISOR: u32 = 10;
+const SUMMARY_RESERVE_MOST: Duration = Duration::from_secs(30);
+
+/// The largest last summary, in tokens. Small, so that a nearly spent budget can still pay for it.
+pub const SUMMARY_TOKENS: u32 = 1024;
+
+/// When a worker has to stop.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    rounds: u32,
+    tokens: Option<u64>,
+    /// The end of ordinary work.
+    pub work_until: Option<Instant>,
+    /// The end of everything, the last summary included.
+    pub end: Option<Instant>,
+}
+
+/// What a worker used so far.
+#[derive(Clone, Debug, Default)]
+pub struct Spent {
+    /// Tool rounds.
+    pub rounds: u32,
+    /// All calls.
+    pub usage: Usage,
+    /// The last call's tokens: what the next one will cost at the least.
+    pub last_call: u64,
+    /// A refusal of the last call that is a limit in truth: the budget's or the context window's.
+    pub refused: Option<ErrorClass>,
+}
+
+impl Limits {
+    /// The limits of a worker that begins at `now`. `whole` is the longest time of all, from which
+    /// the reserve for the last summary is taken.
+    pub fn new(limits: &WorkerLimits, whole: Option<Duration>, now: Instant) -> Self {
+        let reserve = |whole: Duration| (whole / SUMMARY_RESERVE_DIVISOR).min(SUMMARY_RESERVE_MOST);
+        Self {
+            rounds: limits.max_tool_iterations,
+            tokens: limits.max_tokens,
+            work_until: whole.and_then(|whole| now.checked_add(whole - reserve(whole))),
+            end: whole.and_then(|whole| now.checked_add(whole)),
+        }
+    }
+
+    /// The limit that has been reached, if any. Where several are, the first of iterations, time,
+    /// cost and context is named (contract R24). No limit set means unbounded (contract R25).
+    pub fn reached(&self, spent: &Spent, now: Instant) -> Option<Limit> {
+        let tokens = spent.usage.tokens().saturating_add(spent.last_call);
+        if spent.rounds >= self.rounds {
+            Some(Limit::Iterations)
+        } else if self.work_until.is_some_and(|until| now >= until) {
+            Some(Limit::Time)
+        } else if spent.refused == Some(ErrorClass::Budget)
+            || (spent.last_call > 0 && self.tokens.is_some_and(|most| tokens > most))
+        {
+            Some(Limit::Cost)
+        } else if spent.refused == Some(ErrorClass::ContextOverflow) {
+            Some(Limit::Context)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(rounds: u32, tokens: Option<u64>) -> WorkerLimits {
+        WorkerLimits {
+            max_tool_iterations: rounds,
+            max_seconds: None,
+            max_tokens: tokens,
+            max_output_tokens: 100,
+        }
+    }
+
+    // contract R24
+    #[test]
+    fn the_limiting_factor_is_named_in_order() {
+        let now = Instant::now();
+        let all = Limits::new(&limits(2, Some(10)), Some(Duration::ZERO), now);
+        let mut spent = Spent { rounds: 2, refused: Some(ErrorClass::Budget), ..Spent::default() };
+        assert_eq!(all.reached(&spent, now), Some(Limit::Iterations));
+        spent.rounds = 1;
+        assert_eq!(all.reached(&spent, now), Some(Limit::Time));
+        let untimed = Limits::new(&limits(2, Some(10)), None, now);
+        assert_eq!(untimed.reached(&spent, now), Some(Limit::Cost));
+        spent.refused = Some(ErrorClass::ContextOverflow);
+        assert_eq!(untimed.reached(&spent, now), Some(Limit::Context));
+        spent.refused = None;
+        assert_eq!(untimed.reached(&spent, now), None);
+    }
+
+    // contract R25
+    #[test]
+    fn no_cap_is_unbounded_and_a_cap_keeps_the_next_call_back() {
+        let now = Instant::now();
+        let usage = Usage { input_tokens: 1_000_000_000, ..Usage::default() };
+        let spent = Spent { usage, last_call: 1_000_000_000, ..Spent::default() };
+        assert_eq!(Limits::new(&limits(90, None), None, now).reached(&spent, now), None);
+        let capped = Limits::new(&limits(90, Some(250)), None, now);
+        let used = |all: u64, last: u64| Spent {
+            usage: Usage { input_tokens: all, ..Usage::default() },
+            last_call: last,
+            ..Spent::default()
+        };
+        assert_eq!(capped.reached(&used(150, 100), now), None);
+        assert_eq!(capped.reached(&used(151, 100), now), Some(Limit::Cost));
+    }
+
+    #[test]
+    fn the_summary_has_a_part_of_the_time() {
+        let now = Instant::now();
+        let limits = Limits::new(&limits(90, None), Some(Duration::from_secs(100)), now);
+        assert_eq!(limits.work_until, Some(now + Duration::from_secs(90)));
+        assert_eq!(limits.end, Some(now + Duration::from_secs(100)));
+    }
+}

@@ -1,0 +1,300 @@
+//! The loop itself: ask, answer the calls, until `submit` or a reason to stop.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::history::{Call, History, result};
+use super::limits::{Limits, SUMMARY_TOKENS, Spent};
+use super::{WorkerInput, WorkerOutcome, activity, texts};
+use crate::model::chat::{Block, Delta, ModelReply, ModelRequest, Purpose, ReplyStop, ToolChoice};
+use crate::model::{Claim, Limit, RunEvent, Stop, clip};
+use crate::provider::{ErrorClass, ProviderError};
+use crate::tools::Submission;
+
+/// How long a call that was told to stop may take to come back by itself.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// How long the last word of a worker without a time limit may take.
+const LAST_WORD: Duration = Duration::from_secs(120);
+
+/// The largest answer that is kept, in bytes.
+const ANSWER_CAP: usize = 64 * 1024;
+
+/// A worker run in progress.
+pub struct Loop {
+    input: WorkerInput,
+    history: History,
+    limits: Limits,
+    spent: Spent,
+    turns: u32,
+    nudged: bool,
+    last_text: String,
+}
+
+impl Loop {
+    /// Begins: the clock starts here.
+    pub fn new(input: WorkerInput) -> Self {
+        let whole = input.limits.max_seconds.map(Duration::from_secs);
+        Self::within(input, whole)
+    }
+
+    fn within(mut input: WorkerInput, whole: Option<Duration>) -> Self {
+        Self {
+            history: History::new(std::mem::take(&mut input.task_message)),
+            limits: Limits::new(&input.limits, whole, Instant::now()),
+            spent: Spent::default(),
+            turns: 0,
+            nudged: false,
+            last_text: String::new(),
+            input,
+        }
+    }
+
+    /// Goes on to the end.
+    pub async fn run(mut self) -> WorkerOutcome {
+        loop {
+            if let Some(stop) = self.must_stop() {
+                return self.cut_off(stop).await;
+            }
+            let max = self.input.limits.max_output_tokens;
+            let reply = match self.ask(ToolChoice::Auto, max, self.limits.work_until).await {
+                Ok(reply) => reply,
+                Err(error) => match self.weigh_error(error) {
+                    Some(failed) => return self.end(failed),
+                    None => continue,
+                },
+            };
+            let calls = self.history.reply(&reply);
+            if calls.is_empty() {
+                if self.gives_up(&reply) {
+                    return self.end(Stop::Quit);
+                }
+                continue;
+            }
+            if let Some(submission) = self.answer(&reply, calls).await {
+                self.last_text = submission.answer;
+                return self.end_with(Stop::Submitted, submission.claims);
+            }
+        }
+    }
+
+    /// The one place where a worker is told to stop.
+    fn must_stop(&self) -> Option<Stop> {
+        if self.input.cancel.is_cancelled() {
+            return Some(Stop::Cancelled);
+        }
+        self.limits.reached(&self.spent, Instant::now()).map(|limit| Stop::Limit { limit })
+    }
+
+    /// A failed call: a limit or a cancellation is left to [`Self::must_stop`], the rest is the end.
+    fn weigh_error(&mut self, error: ProviderError) -> Option<Stop> {
+        match error.class {
+            ErrorClass::Budget | ErrorClass::ContextOverflow => {
+                self.spent.refused = Some(error.class);
+                None
+            }
+            _ if self.must_stop().is_some() => None,
+            class => Some(Stop::Failed { class: class.name().to_owned(), message: error.message }),
+        }
+    }
+
+    /// A turn without a call: nudged once, then over. A refusal is not argued with.
+    fn gives_up(&mut self, reply: &ModelReply) -> bool {
+        if self.nudged || reply.stop == ReplyStop::Refusal {
+            return true;
+        }
+        self.nudged = true;
+        let cut = reply.stop == ReplyStop::MaxTokens;
+        self.history.say(if cut { texts::NUDGE_CUT } else { texts::NUDGE });
+        false
+    }
+
+    /// Answers every call of a turn, in order, each under its id.
+    async fn answer(&mut self, reply: &ModelReply, calls: Vec<Call>) -> Option<Submission> {
+        let last_is_cut = reply.stop == ReplyStop::MaxTokens
+            && matches!(reply.blocks.last(), Some(Block::ToolCall { .. }));
+        let last = calls.len() - 1;
+        let mut round = Round::default();
+        for (at, call) in calls.iter().enumerate() {
+            let skip = round.skip(last_is_cut && at == last, self.out_of_time());
+            match skip {
+                Some(why) => round.refuse(call, why),
+                None => self.call(call, &mut round).await,
+            }
+        }
+        self.history.results(round.results);
+        self.spent.rounds += 1;
+        self.nudged = false;
+        round.submission
+    }
+
+    async fn call(&self, call: &Call, round: &mut Round) {
+        self.tell(activity::describe(&call.name, &call.arguments), self.turns);
+        let halt = self.input.cancel.child_token();
+        let mut context = self.input.context.clone();
+        context.cancel = halt.clone();
+        let called = self.input.toolbox.call(&context, &call.name, &call.arguments);
+        match bounded(called, &halt, self.limits.work_until).await {
+            None => round.refuse(call, texts::STOPPED),
+            Some(output) => match output.submission {
+                Some(_) if round.failed => round.refuse(call, texts::SUBMIT_HELD),
+                submission => {
+                    round.failed |= output.is_error;
+                    round.submission = submission;
+                    round.results.push(result(call, &output.text, output.is_error));
+                }
+            },
+        }
+    }
+
+    /// Whether a tool call would come too late.
+    fn out_of_time(&self) -> bool {
+        self.input.cancel.is_cancelled()
+            || self.limits.work_until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// One request: always the history so far, never less (contract R28).
+    async fn ask(
+        &mut self,
+        tool_choice: ToolChoice,
+        max_output_tokens: u32,
+        until: Option<Instant>,
+    ) -> Result<ModelReply, ProviderError> {
+        let request = self.request(tool_choice, max_output_tokens);
+        let turn = self.turns + 1;
+        self.tell("thinking".to_owned(), turn);
+        let halt = self.input.cancel.child_token();
+        let mut sink = |delta: Delta| {
+            if let Delta::ToolStart { name } = delta {
+                self.tell(format!("writing {}", activity::describe(&name, "")), turn);
+            }
+        };
+        let called = self.input.provider.call(&request, &mut sink, &halt);
+        let late = || ProviderError::new(ErrorClass::Cancelled, "the worker was told to stop");
+        let reply = bounded(called, &halt, until).await.ok_or_else(late)??;
+        self.turns = turn;
+        self.spent.usage += reply.usage;
+        self.spent.last_call = reply.usage.tokens();
+        let text = reply.text();
+        if !text.trim().is_empty() {
+            self.last_text = text;
+        }
+        Ok(reply)
+    }
+
+    fn request(&self, tool_choice: ToolChoice, max_output_tokens: u32) -> ModelRequest {
+        ModelRequest {
+            model: self.input.model.clone(),
+            system: self.input.system.clone(),
+            tools: self.input.toolbox.specs(),
+            messages: self.history.messages().to_vec(),
+            tool_choice,
+            max_output_tokens,
+            temperature: self.input.temperature,
+            seed: self.input.seed,
+            purpose: Purpose::Worker { lane: self.input.lane.clone(), turn: self.turns },
+        }
+    }
+
+    /// The end of a worker that did not finish. What a limit cut off may say a last word, without
+    /// tools (contract R27); where that fails, its last text stands.
+    async fn cut_off(mut self, stop: Stop) -> WorkerOutcome {
+        let may_speak = matches!(&stop, Stop::Limit { limit } if *limit != Limit::Context);
+        if may_speak && self.turns > 0 {
+            self.history.say(texts::SUMMARIZE);
+            let max = SUMMARY_TOKENS.min(self.input.limits.max_output_tokens);
+            let until = self.limits.end.unwrap_or_else(|| Instant::now() + LAST_WORD);
+            if let Ok(reply) = self.ask(ToolChoice::Forbidden, max, Some(until)).await {
+                let calls = self.history.reply(&reply);
+                self.refuse_all(&calls);
+            }
+        }
+        self.end(stop)
+    }
+
+    /// Calls in a reply that might hold none stay unanswered in no transcript.
+    fn refuse_all(&mut self, calls: &[Call]) {
+        if !calls.is_empty() {
+            let refused = calls.iter().map(|call| result(call, texts::STOPPED, true)).collect();
+            self.history.results(refused);
+        }
+    }
+
+    fn end(self, stop: Stop) -> WorkerOutcome {
+        self.end_with(stop, Vec::new())
+    }
+
+    fn end_with(self, stop: Stop, claims: Vec<Claim>) -> WorkerOutcome {
+        WorkerOutcome {
+            answer: clip(&self.last_text, ANSWER_CAP).text,
+            claims,
+            stop,
+            turns: self.turns,
+            usage: self.spent.usage,
+            transcript: self.history.into_messages(),
+        }
+    }
+
+    fn tell(&self, activity: String, turn: u32) {
+        self.input.events.send(RunEvent::LaneActivity {
+            lane: self.input.lane.clone(),
+            turn,
+            activity,
+            usage: self.spent.usage,
+        });
+    }
+}
+
+/// The answers to one turn's calls.
+#[derive(Default)]
+struct Round {
+    results: Vec<Block>,
+    submission: Option<Submission>,
+    failed: bool,
+}
+
+impl Round {
+    /// Why the next call is not made, if it is not.
+    fn skip(&self, cut: bool, late: bool) -> Option<&'static str> {
+        match (&self.submission, cut, late) {
+            (Some(_), _, _) => Some(texts::AFTER_SUBMIT),
+            (_, true, _) => Some(texts::CUT_CALL),
+            (_, _, true) => Some(texts::STOPPED),
+            _ => None,
+        }
+    }
+
+    fn refuse(&mut self, call: &Call, why: &str) {
+        self.failed = true;
+        self.results.push(result(call, why, true));
+    }
+}
+
+/// Waits for `work` until `until` or until `halt` is cancelled. Then `halt` tells the work to stop,
+/// and it has [`GRACE`] to come back with what it has; `None` when it does not.
+async fn bounded<T>(
+    work: impl Future<Output = T>,
+    halt: &CancellationToken,
+    until: Option<Instant>,
+) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    let deadline = async {
+        match until {
+            Some(until) => tokio::time::sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        done = &mut work => return Some(done),
+        () = halt.cancelled() => {}
+        () = deadline => halt.cancel(),
+    }
+    tokio::time::timeout(GRACE, work).await.ok()
+}
+
+#[cfg(test)]
+mod tests;

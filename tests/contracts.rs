@@ -1,0 +1,111 @@
+//! `docs/contracts.md` is true: every row names the tests that say they prove it, or is open.
+//!
+//! A test says so by a comment `// contract C6` (or `// contract C6, C7`) above its function.
+//! `BAKEOFF_BLESS=1 cargo test --test contracts` writes the table anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Contract id to the tests that claim it, as `path::function`.
+fn claims() -> BTreeMap<String, BTreeSet<String>> {
+    let mut files = Vec::new();
+    rust_files(&root().join("src"), &mut files);
+    rust_files(&root().join("tests"), &mut files);
+    let mut claims: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in files.iter().filter(|file| !file.ends_with("tests/contracts.rs")) {
+        let text = fs::read_to_string(file).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let Some(ids) = claimed(line) else { continue };
+            let name = lines[at..].iter().take(8).find_map(|line| function(line));
+            let name =
+                name.unwrap_or_else(|| panic!("{}:{}: no test follows", file.display(), at + 1));
+            let before = lines[at..].iter().take_while(|line| function(line).is_none());
+            assert!(
+                before.clone().any(|line| line.contains("#[test]")
+                    || line.contains("#[tokio::test")
+                    || line.contains("proptest")),
+                "{}:{}: {name} claims a contract and is no test",
+                file.display(),
+                at + 1
+            );
+            let place = file.strip_prefix(root()).unwrap().display();
+            for id in ids {
+                claims.entry(id).or_default().insert(format!("`{place}::{name}`"));
+            }
+        }
+    }
+    claims
+}
+
+/// The ids that a comment claims.
+fn claimed(line: &str) -> Option<Vec<String>> {
+    let rest = line.trim_start().strip_prefix("// contract ")?;
+    let ids: Vec<_> = rest
+        .split([',', ' ', ';', ':', '.'])
+        .take_while(|word| word.is_empty() || is_id(word))
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect();
+    (!ids.is_empty()).then_some(ids)
+}
+
+fn is_id(word: &str) -> bool {
+    word.starts_with(['C', 'S', 'R'])
+        && word.len() > 1
+        && word[1..].chars().all(|c| c.is_ascii_digit())
+}
+
+fn function(line: &str) -> Option<String> {
+    let line = line.trim_start();
+    let rest = line.strip_prefix("fn ").or_else(|| line.strip_prefix("async fn "))?;
+    Some(rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
+}
+
+#[test]
+fn the_table_of_contracts_is_true() {
+    let path = root().join("docs/contracts.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut claims = claims();
+    let mut rows = 0;
+    let rendered: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let cells: Vec<_> = line.split('|').map(str::trim).collect();
+            let [_, id, what, _, _] = cells.as_slice() else { return line.to_owned() };
+            if !is_id(id) {
+                return line.to_owned();
+            }
+            rows += 1;
+            let tests =
+                claims.remove(*id).map(|tests| tests.into_iter().collect::<Vec<_>>().join(", "));
+            format!("| {id} | {what} | {} |", tests.as_deref().unwrap_or("open"))
+        })
+        .collect();
+    assert_eq!(rows, 33 + 13 + 37, "every contract has a row");
+    assert!(claims.is_empty(), "claims of unknown contracts: {claims:?}");
+    let rendered = rendered.join("\n") + "\n";
+    if std::env::var_os("BAKEOFF_BLESS").is_some() {
+        fs::write(&path, &rendered).unwrap();
+    }
+    assert!(
+        text == rendered || std::env::var_os("BAKEOFF_BLESS").is_some(),
+        "docs/contracts.md is not true any more: run BAKEOFF_BLESS=1 cargo test --test contracts"
+    );
+}

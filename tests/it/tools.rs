@@ -1,0 +1,223 @@
+//! `run_bash` with the real warden: the corpora's rows run, or don't.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bakeoff::model::RunToken;
+use bakeoff::sandbox::{
+    JobExit, JobSpec, JobStatus, Launch, Launcher, Permit, SandboxError, Warden, WardenOptions,
+};
+use bakeoff::tools::{Registry, ToolContext, ToolOutput, open_workspace};
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/allowlist");
+
+fn rows(name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(Path::new(CASES).join(name)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Runs one of the corpora's scripts.
+fn script(name: &str, arguments: &[&Path]) {
+    let status =
+        Command::new("bash").arg(Path::new(CASES).join(name)).args(arguments).status().unwrap();
+    assert!(status.success(), "{name}");
+}
+
+/// A launcher over the strong tier, or what this machine has.
+async fn launcher() -> Launcher {
+    let warden =
+        Warden::start(&WardenOptions { program: env!("CARGO_BIN_EXE_bakeoff").into() }).unwrap();
+    let report = warden.prove().await;
+    Launcher::new(warden, Permit::grant(&report, true).unwrap())
+}
+
+/// Options that are taken away to see what they hold.
+const WEAKENED: [&str; 5] = [
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-pager",
+    "--no-show-signature",
+    "--ignore-submodules=dirty",
+];
+
+/// Runs jobs on the bare host: what a hostile repository would start is then not held by the sandbox,
+/// so that git's own hardening is what is tested. With `hardened` off only the command's words are kept.
+struct Bare {
+    hardened: bool,
+}
+
+impl Launch for Bare {
+    fn run<'a>(
+        &'a self,
+        spec: JobSpec,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<JobExit, SandboxError>> {
+        let mut command = Command::new(&spec.argv[0]);
+        let weak = |word: &&OsString| !WEAKENED.iter().any(|w| w == word);
+        let words = spec.argv[1..].iter().filter(|word| self.hardened || weak(word));
+        command.args(words).current_dir(&spec.cwd).env_clear();
+        let kept = |key: &OsString| self.hardened || !key.to_string_lossy().starts_with("GIT_");
+        command.envs(spec.env.iter().filter(|(key, _)| kept(key)).cloned());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let status = JobStatus::Exited(output.status.code().unwrap_or(-1));
+        let output = [output.stdout, output.stderr].concat();
+        let exit = JobExit { status, output, dropped: 0, elapsed: Duration::ZERO };
+        Box::pin(async move { Ok(exit) })
+    }
+}
+
+struct Bench {
+    dir: TempDir,
+    launcher: Arc<dyn Launch>,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        Self::with(Arc::new(launcher().await))
+    }
+
+    fn with(launcher: Arc<dyn Launch>) -> Self {
+        Self { dir: TempDir::new().unwrap(), launcher }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        std::fs::canonicalize(self.dir.path()).unwrap().join(name)
+    }
+
+    async fn run(&self, dir: &Path, arguments: Value) -> ToolOutput {
+        let context = ToolContext {
+            workspace: Arc::new(open_workspace(dir).unwrap()),
+            token: RunToken::new("0123456789abcdef0123456789abcdef"),
+            launch: Some(Arc::clone(&self.launcher)),
+            cancel: CancellationToken::new(),
+        };
+        Registry::standard().call(&context, "run_bash", &arguments.to_string()).await
+    }
+}
+
+/// Every legitimate row gives the exit status that it is listed with.
+#[tokio::test]
+async fn legitimate_rows_run() {
+    let bench = Bench::new().await;
+    let space = bench.path("space");
+    script("make_fixture.sh", &[&space]);
+    let mut failures = Vec::new();
+    for row in rows("legit.jsonl") {
+        let output = bench.run(&space, json!({"command": row["argv_or_line"]})).await;
+        if output.is_error || !output.text.starts_with(&format!("[exit {}]", row["rc"])) {
+            failures.push(format!(
+                "{}: {}",
+                row["argv_or_line"],
+                &output.text[..output.text.len().min(300)]
+            ));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// No hostile row runs, and none leaves a trace.
+#[tokio::test]
+async fn hostile_rows_do_not_run() {
+    let bench = Bench::new().await;
+    let space = bench.path("space");
+    script("make_fixture.sh", &[&space]);
+    let (mark, out, exe) = (bench.path("mark"), bench.path("out"), space.join("exe.sh"));
+    let fill = |text: &str| {
+        let text =
+            text.replace("@MARK", &mark.to_string_lossy()).replace("@OUT", &out.to_string_lossy());
+        text.replace("@EXE", &exe.to_string_lossy())
+    };
+    for row in rows("hostile.jsonl") {
+        let command = match &row["argv_or_line"] {
+            Value::String(line) => json!(fill(line)),
+            words => json!(
+                words
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|word| fill(word.as_str().unwrap()))
+                    .collect::<Vec<_>>()
+            ),
+        };
+        let output = bench.run(&space, json!({"command": command})).await;
+        assert!(output.is_error && output.text.starts_with("refused: "), "{row}: {}", output.text);
+    }
+    assert!(!mark.exists() && !out.exists() && !space.join("MARK").exists());
+}
+
+/// Runs the rows of the hostile repository; what failed, and what was started.
+async fn hostile_repository(bench: &Bench) -> (Vec<String>, String) {
+    let (space, mark) = (bench.path("hostile"), bench.path("mark"));
+    let (mut failures, mut fired) = (Vec::new(), String::new());
+    script("make_hostile_repository.sh", &[&space, &mark]);
+    for row in rows("hostile_repository.jsonl") {
+        let (line, cwd) = (row["line"].as_str().unwrap(), row["cwd"].as_str().unwrap());
+        for (dir, arguments) in [
+            (space.clone(), json!({"command": line, "dir": cwd})),
+            (space.join(cwd), json!({"command": line})),
+        ] {
+            let _ = std::fs::remove_file(&mark);
+            let output = bench.run(&dir, arguments).await;
+            if output.is_error || !output.text.starts_with("[exit 0]") {
+                failures.push(format!("{row}: {}", output.text));
+            }
+            if let Ok(started) = std::fs::read_to_string(&mark) {
+                fired.push_str(&format!("{line}: {}\n", started.replace('\n', " ")));
+            }
+        }
+    }
+    (failures, fired)
+}
+
+/// Git in a repository whose own configuration, attributes and hooks try to run something.
+#[tokio::test]
+async fn a_hostile_repository_starts_nothing() {
+    let sandboxed = Bench::new().await;
+    let bare = Bench::with(Arc::new(Bare { hardened: true }));
+    for bench in [sandboxed, bare] {
+        let (failures, fired) = hostile_repository(&bench).await;
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+        assert!(fired.is_empty(), "{fired}");
+    }
+}
+
+/// The same rows do start things without the hardening, so that the test above can fail.
+#[tokio::test]
+async fn the_hostile_repository_is_hostile() {
+    let (_, fired) = hostile_repository(&Bench::with(Arc::new(Bare { hardened: false }))).await;
+    for name in [
+        "fsmonitor",
+        "extdiff",
+        "textconv",
+        "clean",
+        "gpg",
+        "subfsmonitor",
+        "hook-post-index-change",
+    ] {
+        assert!(fired.contains(name), "{name} in {fired}");
+    }
+}
+
+/// The job sees the workspace read-only, and git's directory is written by staging alone.
+#[tokio::test]
+async fn staging_writes_the_index_and_nothing_else() {
+    let bench = Bench::new().await;
+    let space = bench.path("space");
+    script("make_fixture.sh", &[&space]);
+    let staged = |text: String| text.lines().any(|line| line.starts_with("A  .env.example"));
+    std::fs::write(space.join(".env.example"), "K=\n").unwrap();
+    assert!(!staged(bench.run(&space, json!({"command": "git status --short"})).await.text));
+    let added = bench.run(&space, json!({"command": "git add .env.example"})).await;
+    assert!(added.text.starts_with("[exit 0]"), "{}", added.text);
+    assert!(staged(bench.run(&space, json!({"command": "git status --short"})).await.text));
+    bench.run(&space, json!({"command": "git restore --staged .env.example"})).await;
+    assert!(!staged(bench.run(&space, json!({"command": "git status --short"})).await.text));
+    assert!(space.join(".env.example").exists());
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Installs the peers (servers that this project did not write) at their pinned versions, starts them on free
+# loopback ports, runs the tests of `tests/peers`, and ends the peers by their process ids.
+#
+# Usage: tests/peers/run.sh [ARGUMENTS FOR THE TEST BINARY]
+# Needs: cargo, node with npm, python3 with venv, and on its first run the package registries.
+# Installed once per version under target/peers (or $BAKEOFF_PEERS_DIR).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+aimock_version=1.43.0
+llmock_version=$(sed -n 's/^llmock==//p' tests/peers/requirements.txt)
+dir=${BAKEOFF_PEERS_DIR:-${CARGO_TARGET_DIR:-target}/peers}
+aimock=$dir/aimock-$aimock_version
+llmock=$dir/llmock-$llmock_version
+logs=$dir/logs
+mkdir -p "$logs"
+
+# Each is installed beside its final name and moved there whole, so that an interrupted installation is none.
+if [[ ! -e $aimock ]]; then
+    rm -rf "$aimock.new"
+    npm install --prefix "$aimock.new" --no-audit --no-fund --no-update-notifier --ignore-scripts \
+        "@copilotkit/aimock@$aimock_version" >"$logs/npm.log" 2>&1 || { cat "$logs/npm.log" >&2; exit 1; }
+    mv "$aimock.new" "$aimock"
+fi
+if [[ ! -e $llmock/installed ]]; then
+    # A virtual environment can't be moved; the mark is written last.
+    rm -rf "$llmock"
+    python3 -m venv "$llmock"
+    "$llmock/bin/pip" install --quiet --disable-pip-version-check -r tests/peers/requirements.txt
+    touch "$llmock/installed"
+fi
+
+# The tests are built before anything is started.
+cargo test --quiet --test peers --no-run
+
+pids=()
+finish() {
+    for pid in "${pids[@]}"; do
+        kill "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+read -r aimock_port llmock_port < <(python3 - <<'PYTHON'
+import socket
+held = [socket.socket() for _ in range(2)]
+for s in held:
+    s.bind(("127.0.0.1", 0))
+print(*(s.getsockname()[1] for s in held))
+PYTHON
+)
+
+node "$aimock/node_modules/@copilotkit/aimock/dist/cli.js" -h 127.0.0.1 -p "$aimock_port" \
+    -f tests/peers/fixtures --validate-on-load >"$logs/aimock.log" 2>&1 &
+pids+=($!)
+"$llmock/bin/llmock" serve --host 127.0.0.1 --port "$llmock_port" --log-level warning \
+    --stream-chunk-delay-ms 2 >"$logs/llmock.log" 2>&1 &
+pids+=($!)
+
+# Waits until a peer answers; says what it logged when it ends or is not there after 30 s.
+await() {
+    local name=$1 pid=$2 port=$3 log=$4
+    for _ in $(seq 300); do
+        if (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+            return
+        fi
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "$name did not start; its log:" >&2
+    cat "$log" >&2
+    exit 1
+}
+await aimock "${pids[0]}" "$aimock_port" "$logs/aimock.log"
+await llmock "${pids[1]}" "$llmock_port" "$logs/llmock.log"
+
+export BAKEOFF_PEER_AIMOCK=http://127.0.0.1:$aimock_port
+export BAKEOFF_PEER_LLMOCK=http://127.0.0.1:$llmock_port
+cargo test --test peers -- --ignored "$@"

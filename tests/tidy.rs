@@ -1,0 +1,212 @@
+//! Rules of the repository itself: ranks of the modules, sizes of the files, who may do what.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A module and the rank that it stands in; it may use lower ranks and `model` only.
+const RANKS: [(&str, u32); 26] = [
+    ("model", 0),
+    ("fence", 0),
+    ("config", 1),
+    ("patch", 1),
+    ("prompt", 1),
+    ("provider", 1),
+    ("journal", 1),
+    ("sandbox", 2),
+    ("jobs", 3),
+    ("repo", 3),
+    ("tools", 4),
+    ("gate", 4),
+    ("select", 4),
+    ("worker", 5),
+    ("judge", 5),
+    ("synth", 5),
+    ("fanout", 6),
+    ("pipeline", 7),
+    ("control", 7),
+    ("report", 8),
+    ("ui", 8),
+    ("selftest", 8),
+    ("cli", 9),
+    ("main", 10),
+    ("lib", 10),
+    ("demo", 8),
+];
+
+/// What must not stand in a module's code, by rule: (modules, needle, why).
+const NEVER: &[(&[&str], &str, &str)] = &[
+    (&["model", "fence"], "std::fs", "model and fence do no IO"),
+    (&["model", "fence"], "tokio", "model and fence know no runtime"),
+    (&["model", "fence", "config"], "clap", "only cli parses command lines"),
+    (&["patch", "select", "fence", "model"], "git2", "pure modules know no git"),
+    (
+        &["patch", "provider", "prompt", "judge", "synth", "worker", "cli"],
+        "std::process::Command",
+        "only sandbox starts processes",
+    ),
+    (&["worker", "judge", "synth", "fanout", "select", "cli"], "git2", "git lives in repo"),
+    (
+        &["gate", "tools", "repo", "sandbox", "select", "cli"],
+        "reqwest",
+        "the wire lives in provider",
+    ),
+    (&["gate", "select", "repo", "sandbox", "jobs", "tools"], "crate::provider", "no models there"),
+    (&["judge", "select"], "std::fs", "judge and select read no files"),
+    (&["tools"], "current_dir", "a tool never uses the process's own directory (contract C4)"),
+];
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    assert!(found.len() > 50, "the walk found too little");
+    found
+}
+
+fn walk(dir: &Path, found: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            walk(&path, found);
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            found.push((path.clone(), fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+fn module_of(path: &Path) -> String {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let first = path.strip_prefix(src).unwrap().components().next().unwrap();
+    first.as_os_str().to_str().unwrap().trim_end_matches(".rs").to_owned()
+}
+
+/// The file without its test modules and without comments.
+fn code_of(text: &str) -> String {
+    let mut out = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if line.trim_start().starts_with("#[cfg(test)]") {
+            // A file's tests stand last; a test-only item before them ends at its closing brace.
+            if lines
+                .peek()
+                .is_some_and(|next| next.trim_start().starts_with("mod ") && !next.ends_with(';'))
+            {
+                break;
+            }
+            continue;
+        }
+        if !line.trim_start().starts_with("//") {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn is_test_file(path: &Path) -> bool {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    name == "tests.rs"
+        || name.ends_with("_tests.rs")
+        || path.components().any(|part| part.as_os_str() == "tests")
+}
+
+#[test]
+fn every_module_uses_only_lower_ranks() {
+    let ranks: BTreeMap<_, _> = RANKS.into_iter().collect();
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        if is_test_file(&path) {
+            continue;
+        }
+        let module = module_of(&path);
+        let rank = *ranks.get(module.as_str()).unwrap_or_else(|| panic!("{module} has no rank"));
+        for used in used_modules(&code_of(&text)) {
+            let Some(other) = ranks.get(used.as_str()) else { continue };
+            let prompt_uses_fence = used == "model" || used == module;
+            if !prompt_uses_fence && *other >= rank {
+                wrong.push(format!("{} (rank {rank}) uses {used} (rank {other})", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn used_modules(code: &str) -> Vec<String> {
+    let name = |rest: &str| {
+        rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+    };
+    let mut used: Vec<_> = code.split("crate::").skip(1).map(name).collect();
+    for group in code.split("crate::{").skip(1) {
+        let body = group.split("};").next().unwrap_or_default();
+        used.extend(body.split(',').map(|part| name(part.trim())));
+    }
+    used
+}
+
+#[test]
+fn what_a_module_may_never_do() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let (module, code) = (module_of(&path), code_of(&text));
+        for (modules, needle, why) in NEVER {
+            if !is_test_file(&path) && modules.contains(&module.as_str()) && code.contains(needle) {
+                wrong.push(format!("{}: {needle}: {why}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn only_the_sandbox_starts_processes() {
+    for (path, text) in sources() {
+        let code = code_of(&text);
+        let starts = ["Command::new", "libc::fork", "execve", "posix_spawn"]
+            .iter()
+            .any(|needle| code.contains(needle) && !code.contains("clap::Command"));
+        assert!(!starts || module_of(&path) == "sandbox", "{} starts a process", path.display());
+    }
+}
+
+#[test]
+fn only_the_outer_modules_print() {
+    for (path, text) in sources() {
+        let code = code_of(&text);
+        let prints = ["println!", "eprintln!", "print!(", "std::io::stdout", "io::stderr"]
+            .iter()
+            .any(|needle| code.contains(needle));
+        let may = ["main", "cli", "ui", "report"].contains(&module_of(&path).as_str());
+        // The warden's own process has no engine to report to before its first message.
+        let warden = path.components().any(|part| part.as_os_str() == "sandbox");
+        assert!(!prints || may || warden, "{} prints", path.display());
+    }
+}
+
+#[test]
+fn files_stay_small_and_say_what_they_are() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        if is_test_file(&path) {
+            continue;
+        }
+        let lines = code_of(&text).lines().count();
+        if lines > 500 {
+            wrong.push(format!("{}: {lines} lines", path.display()));
+        }
+        if !text.starts_with("//!") {
+            wrong.push(format!("{}: no header", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let main =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/main.rs")).unwrap();
+    assert!(main.lines().count() < 60, "main.rs is too long");
+}
+
+#[test]
+fn the_lock_file_holds_at_most_300_packages() {
+    let lock =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).unwrap();
+    let count = lock.matches("[[package]]").count();
+    assert!(count <= 300, "{count} packages");
+}
