@@ -35,7 +35,7 @@ pub(super) struct Init<'a> {
 }
 
 fn run(material: Material<'_>, control: OwnedFd, user_namespace: bool) -> i32 {
-    let Material { spec, tier, filters, stdin, output } = material;
+    let Material { spec, tier, filters, stdin, output, .. } = material;
     let Ok([control, stdin, output]) = sys::keep_only([control, stdin, output]) else { return 71 };
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let init = Init { spec, tier, filters, control };

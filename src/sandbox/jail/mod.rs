@@ -4,6 +4,7 @@
 //! init (`init`), which forks once more for the job's program (`start`). Runs in the warden only,
 //! which has one thread. Never here: several jobs, time, the engine.
 
+mod group;
 mod init;
 mod landlock;
 mod limits;
@@ -23,6 +24,7 @@ use super::sys::{self, Forked};
 use super::tier::Tier;
 use super::warden::proto::{WireError, WireSpec};
 
+pub(super) use group::{Group, sweep as sweep_groups};
 pub(super) use scratch::Scratch;
 pub(super) use seccomp::{Filters, Sockets};
 use view::AtStep;
@@ -60,6 +62,8 @@ pub(super) struct Material<'a> {
     pub spec: &'a WireSpec,
     /// How it is confined.
     pub tier: Tier,
+    /// Its control groups.
+    pub group: &'a Group,
     /// System calls that it can't make.
     pub filters: &'a Filters,
     /// Its standard input.
@@ -78,6 +82,7 @@ pub(super) fn spawn(material: Material<'_>) -> Result<Running, String> {
         None,
     )
     .at_step("make the control socket")?;
+    let group = material.group;
     let namespaces = namespaces_of(material.tier, material.spec.host_network);
     let (pid, user_namespace) = match fork_confined(namespaces)? {
         (Forked::Parent(pid), user_namespace) => (pid, user_namespace),
@@ -86,7 +91,7 @@ pub(super) fn spawn(material: Material<'_>) -> Result<Running, String> {
     drop(theirs);
     let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty()).at_step("open a pidfd")?;
     let running = Running { pid, pidfd, control: ours };
-    if let Err(step) = release(&running, user_namespace) {
+    if let Err(step) = release(&running, group, user_namespace) {
         running.discard();
         return Err(step);
     }
@@ -101,7 +106,8 @@ impl Running {
     }
 }
 
-fn release(running: &Running, user_namespace: bool) -> Result<(), String> {
+fn release(running: &Running, group: &Group, user_namespace: bool) -> Result<(), String> {
+    group.add(running.pid)?;
     if user_namespace {
         map_ids(running.pid)?;
     }

@@ -1,12 +1,15 @@
 //! The warden: one process with one thread that owns every spawn.
 //!
 //! `client` is the engine's side: it starts the warden by executing the product's own program again
-//! and speaks to it over a socket. `server` is the warden itself. The engine never forks; when it is
-//! gone, the socket ends, and the warden kills every job and ends too. When the warden is gone, each
-//! job's init dies by its parent-death signal. Never here: what a job may do (`jail`).
+//! and speaks to it over a socket. `server` is the warden's loop, `keeper` its care for the jobs. The
+//! engine never forks; when it is gone, the socket ends, and the warden kills every job and ends too.
+//! When the warden is gone, each job's init dies by its parent-death signal. Never here: what a job
+//! may do (`jail`).
 
 mod client;
+mod keeper;
 mod output;
+mod pipes;
 pub(crate) mod proto;
 mod server;
 mod table;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use super::super::jail::{Report, Running, Scratch};
+use super::super::jail::{Group, Report, Running, Scratch};
 use super::super::tier::Tier;
 use super::output::Output;
 
@@ -47,6 +47,8 @@ pub(super) struct Entry {
     pub report: Option<Report>,
     /// Removed with the entry.
     pub _scratch: Option<Scratch>,
+    /// Removed with the entry.
+    pub _group: Group,
 }
 
 /// Somebody waits for the end of a token's jobs.

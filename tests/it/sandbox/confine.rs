@@ -243,6 +243,22 @@ fn processes_have_a_largest_number() {
 }
 
 #[test]
+fn a_whole_job_of_root_has_a_limit_of_memory_where_there_are_control_groups() {
+    let groups = ["/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory.max"];
+    if !rustix::process::geteuid().is_root() || !groups.iter().any(|file| Path::new(file).exists())
+    {
+        return eprintln!("not root, or no control groups for memory: not tried");
+    }
+    on(System::Here, || async {
+        let limits = Limits { memory_bytes: 64 << 20, ..Limits::default() };
+        // What no limit of a single process sees: a file system in memory.
+        let script = "head -c 200000000 /dev/zero > /dev/shm/x && echo written";
+        let (_, text) = limited(&launcher().await, script, limits).await;
+        assert!(!text.contains("written"), "{text}");
+    });
+}
+
+#[test]
 fn output_is_capped_with_head_and_tail_kept() {
     for system in ALL {
         on(system, || async {

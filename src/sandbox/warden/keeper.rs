@@ -1,0 +1,277 @@
+//! The warden's care for its jobs: starts them, gathers their output, holds their time limits, ends
+//! them, and says that one has ended only when its init was waited for.
+//!
+//! Nothing here blocks on a job of the strong tier. Never here: the engine's socket (`server`).
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use rustix::process::{Pid, Signal, WaitOptions};
+
+use super::super::descent;
+use super::super::jail::{
+    self, Filters, Group, Material, Report, Running, Scratch, Sockets, TERMINATE,
+};
+use super::super::tier::Tier;
+use super::output::Output;
+use super::pipes::{Side, input_of, pipe};
+use super::proto::{Reply, Request, WireError, WireSpec, WireStatus};
+use super::table::{Cause, Entry, Reaped, Table, Waiting};
+
+/// Time between the request to end and the kill (contract R9).
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the death of killed jobs is waited for before they are named as survivors.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The most output that is kept, whatever the job's limit: it has to fit into one frame.
+const MAX_OUTPUT: usize = 256 << 20;
+/// Read at once.
+const CHUNK: usize = 64 << 10;
+
+/// The jobs, and what is to be said of them to the engine.
+pub(super) struct Keeper {
+    /// The jobs.
+    pub table: Table,
+    /// Replies that wait for being sent, with their payloads.
+    pub replies: Vec<(Reply, Vec<u8>)>,
+    namespaced: Result<Filters, String>,
+    unconnected: Result<Filters, String>,
+}
+
+impl Keeper {
+    /// Without jobs. Compiles the filters that every job shares, and tidies up after dead wardens.
+    pub(super) fn new() -> Self {
+        jail::sweep_groups();
+        Self {
+            table: Table::default(),
+            replies: Vec::new(),
+            namespaced: Filters::compile(Sockets::Namespaced),
+            unconnected: Filters::compile(Sockets::None),
+        }
+    }
+
+    fn reply(&mut self, reply: Reply, payload: Vec<u8>) {
+        self.replies.push((reply, payload));
+    }
+
+    /// Does what the engine asks for.
+    pub(super) fn handle(&mut self, request: Request, payload: Vec<u8>) {
+        match request {
+            Request::Run { id, tier, spec } => {
+                let label = spec.label.clone();
+                if let Err(step) = self.start(id, tier, spec, payload) {
+                    let step = if label.is_empty() { step } else { format!("{label}: {step}") };
+                    self.reply(Reply::Failed { id, error: WireError::Setup(step) }, Vec::new());
+                }
+            }
+            Request::Stop { id, force } => self.stop(id, force, Cause::Killed),
+            Request::EndToken { id, token } => self.end_token(id, token),
+        }
+    }
+
+    fn start(
+        &mut self,
+        id: u64,
+        tier: Tier,
+        mut spec: WireSpec,
+        stdin: Vec<u8>,
+    ) -> Result<(), String> {
+        if self.table.ended_tokens.contains(&spec.token) {
+            return Err("its run token has ended".into());
+        }
+        let scratch = match tier {
+            Tier::Namespaces => None,
+            Tier::Landlock | Tier::None => Some(Scratch::prepare(&mut spec, id)?),
+        };
+        let confined = tier == Tier::Namespaces || spec.host_network;
+        let filters = if confined { &self.namespaced } else { &self.unconnected };
+        let filters = filters.as_ref().map_err(Clone::clone)?;
+        let (output_pipe, output) = pipe(Side::Reads)?;
+        let (stdin, input) = input_of(stdin)?;
+        let group = Group::make(&spec, id);
+        let material = Material { spec: &spec, tier, group: &group, filters, stdin, output };
+        let running = jail::spawn(material)?;
+        let started = Instant::now();
+        let entry = Entry {
+            token: spec.token,
+            label: spec.label,
+            tier,
+            running,
+            output: Output::new(spec.output_bytes.min(MAX_OUTPUT)),
+            output_pipe: Some(output_pipe),
+            input,
+            started,
+            // A limit too large for the clock is none.
+            deadline: started.checked_add(spec.wall).unwrap_or(started + GRACE * 1_000_000),
+            kill_at: None,
+            cause: None,
+            report: None,
+            _scratch: scratch,
+            _group: group,
+        };
+        self.table.jobs.insert(id, entry);
+        Ok(())
+    }
+
+    fn stop(&mut self, id: u64, force: bool, cause: Cause) {
+        let Some(entry) = self.table.jobs.get_mut(&id) else { return };
+        entry.cause.get_or_insert(cause);
+        if force {
+            kill(entry.tier, &entry.running);
+            entry.kill_at = Some(Instant::now() + PATIENCE);
+        } else if entry.kill_at.is_none() {
+            let _ = rustix::net::send(&entry.running.control, TERMINATE, SendFlags::NOSIGNAL);
+            entry.kill_at = Some(Instant::now() + GRACE);
+        }
+    }
+
+    fn end_token(&mut self, request: u64, token: String) {
+        let open: HashSet<u64> = self.table.of_token(&token).into_iter().collect();
+        self.table.ended_tokens.insert(token);
+        for &id in &open {
+            self.stop(id, true, Cause::Killed);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        self.table.waiting.push(Waiting { request, open, killed: 0, deadline });
+        // A token without jobs is answered at once.
+        let done = self.table.gone(0);
+        self.answer_waits(done);
+    }
+
+    fn answer_waits(&mut self, done: Vec<(u64, Reaped)>) {
+        for (id, Reaped { killed, survivors }) in done {
+            self.reply(Reply::TokenEnded { id, killed, survivors }, Vec::new());
+        }
+    }
+
+    /// Reads what a job has written.
+    pub(super) fn read_output(&mut self, id: u64) {
+        if let Some(entry) = self.table.jobs.get_mut(&id) {
+            gather(entry, 1);
+        }
+    }
+
+    /// Writes to a job what it can take.
+    pub(super) fn write_input(&mut self, id: u64) {
+        let Some(entry) = self.table.jobs.get_mut(&id) else { return };
+        let Some((pipe, bytes)) = &mut entry.input else { return };
+        match rustix::io::write(pipe, bytes.as_slices().0) {
+            Ok(length) => drop(bytes.drain(..length)),
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            // The job closed its standard input: that is its own affair.
+            Err(_) => bytes.clear(),
+        }
+        if bytes.is_empty() {
+            entry.input = None;
+        }
+    }
+
+    /// Takes what a job's init says.
+    pub(super) fn read_control(&mut self, id: u64) {
+        let Some(entry) = self.table.jobs.get_mut(&id) else { return };
+        take_report(entry);
+    }
+
+    /// The job's init is dead: waits for it, reads the rest, and tells the engine.
+    pub(super) fn finish(&mut self, id: u64) {
+        let Some(mut entry) = self.table.jobs.remove(&id) else { return };
+        let waited = rustix::process::waitpid(Some(entry.running.pid), WaitOptions::empty());
+        let signal = waited.ok().flatten().and_then(|(_, status)| status.terminating_signal());
+        if entry.tier != Tier::Namespaces {
+            self.kill_strays();
+        }
+        take_report(&mut entry);
+        gather(&mut entry, usize::MAX);
+        let micros = u64::try_from(entry.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        match status(&entry, signal) {
+            Ok(status) => {
+                let (kept, dropped) = entry.output.finish();
+                self.reply(Reply::Ended { id, status, dropped, micros }, kept);
+            }
+            Err(error) => self.reply(Reply::Failed { id, error }, Vec::new()),
+        }
+        let done = self.table.gone(id);
+        self.answer_waits(done);
+    }
+
+    /// Kills children of the warden that are no job's init: what a dead init of a weaker tier left.
+    fn kill_strays(&self) {
+        let me = rustix::process::getpid();
+        let inits: HashSet<Pid> = self.table.jobs.values().map(|entry| entry.running.pid).collect();
+        let strays = || descent::below_except(me, &inits);
+        descent::kill_until_gone(strays, descent::PATIENCE);
+    }
+
+    /// Ends what is over its time, and names what does not die.
+    pub(super) fn hold_deadlines(&mut self) {
+        let now = Instant::now();
+        let due = |entry: &Entry| entry.kill_at.unwrap_or(entry.deadline) <= now;
+        let ids: Vec<u64> =
+            self.table.jobs.iter().filter(|(_, entry)| due(entry)).map(|(id, _)| *id).collect();
+        for id in ids {
+            let asked = self.table.jobs.get(&id).is_some_and(|entry| entry.kill_at.is_some());
+            self.stop(id, asked, Cause::TimedOut);
+        }
+        let done = self.table.overdue(now);
+        self.answer_waits(done);
+    }
+
+    /// Kills every job and waits for that: the engine is gone.
+    pub(super) fn kill_everything(&mut self) {
+        for entry in self.table.jobs.values() {
+            kill(entry.tier, &entry.running);
+        }
+        for (_, entry) in self.table.jobs.drain() {
+            let _ = rustix::process::waitpid(Some(entry.running.pid), WaitOptions::empty());
+        }
+        descent::kill_below(rustix::process::getpid(), descent::PATIENCE);
+    }
+}
+
+/// Kills a job. In the strong tier the kernel kills all of it with its init.
+fn kill(tier: Tier, running: &Running) {
+    if tier != Tier::Namespaces {
+        descent::kill_below(running.pid, descent::PATIENCE);
+    }
+    let _ = rustix::process::pidfd_send_signal(&running.pidfd, Signal::KILL);
+}
+
+fn take_report(entry: &mut Entry) {
+    let mut packet = vec![0; CHUNK];
+    let got = rustix::net::recv(&entry.running.control, &mut packet[..], RecvFlags::DONTWAIT);
+    if let Ok((_, length)) = got
+        && length > 0
+    {
+        entry.report = serde_json::from_slice(&packet[..length]).ok();
+    }
+}
+
+/// How a job ended, from what its init said and from the signal that ended the init, if one did.
+fn status(entry: &Entry, signal: Option<i32>) -> Result<WireStatus, WireError> {
+    match (&entry.report, entry.cause) {
+        (Some(Report::Failed(error)), _) => Err(error.clone()),
+        (_, Some(Cause::TimedOut)) => Ok(WireStatus::TimedOut),
+        (_, Some(Cause::Killed)) => Ok(WireStatus::Killed),
+        (Some(Report::Exited(code)), None) => Ok(WireStatus::Exited(*code)),
+        (Some(Report::Signalled(signal)), None) => Ok(WireStatus::Signalled(*signal)),
+        // From outside, or for want of memory: a job of the strong tier can't do that to itself.
+        (None, None) => signal
+            .map(WireStatus::Signalled)
+            .ok_or_else(|| WireError::Setup("the job's init ended unexpectedly".into())),
+    }
+}
+
+/// Reads at most `chunks` chunks of output, as far as there is any.
+fn gather(entry: &mut Entry, chunks: usize) {
+    let Some(pipe) = &entry.output_pipe else { return };
+    let mut chunk = vec![0; CHUNK];
+    for _ in 0..chunks {
+        match rustix::io::read(pipe, &mut chunk) {
+            Ok(0) => return entry.output_pipe = None,
+            Ok(length) => entry.output.push(&chunk[..length]),
+            Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Pipes between the warden and its jobs. The warden's ends never block.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+
+/// Which end of a pipe is the warden's, and so must not block.
+pub(super) enum Side {
+    /// The reading one.
+    Reads,
+    /// The writing one.
+    Writes,
+}
+
+/// A pipe: the warden's end first.
+pub(super) fn pipe(side: Side) -> Result<(OwnedFd, OwnedFd), String> {
+    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(no_pipe)?;
+    let (ours, theirs) = match side {
+        Side::Reads => (read, write),
+        Side::Writes => (write, read),
+    };
+    rustix::io::ioctl_fionbio(&ours, true).map_err(no_pipe)?;
+    Ok((ours, theirs))
+}
+
+/// A job's standard input as the warden holds it: where to write, and what.
+pub(super) type Input = Option<(OwnedFd, VecDeque<u8>)>;
+
+/// The standard input of a job, and what is to be written to it.
+pub(super) fn input_of(bytes: Vec<u8>) -> Result<(OwnedFd, Input), String> {
+    if bytes.is_empty() {
+        let null = null().map_err(|error| format!("open /dev/null: {error}"))?;
+        return Ok((null, None));
+    }
+    let (ours, theirs) = pipe(Side::Writes)?;
+    Ok((theirs, Some((ours, bytes.into()))))
+}
+
+/// The null device.
+pub(super) fn null() -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn no_pipe(error: Errno) -> String {
+    format!("make a pipe: {error}")
+}
