@@ -1,5 +1,6 @@
 //! Integration tests, one binary: what they need of the product is its own executable.
 
+mod gate;
 mod jobs;
 mod judging;
 mod patch_cases;
