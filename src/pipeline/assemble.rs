@@ -11,7 +11,7 @@ use super::adapters::{GateProve, PatchAdmit};
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, load_layers};
 use super::models::Models;
-use super::run::{Given, Assignment, execute};
+use super::run::{Assignment, Given, execute};
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};

@@ -131,18 +131,40 @@ pub fn none(reason: NoWinner, closest: Vec<CandidateId>, text: String) -> Decisi
     }
 }
 
+/// What the judges said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judged {
+    /// There were none.
+    NotAsked,
+    /// None of them gave a valid ballot.
+    Silent,
+    /// What their ballots come to.
+    Said(Decision),
+}
+
 /// What the evidence, and the judges if they were asked, chose.
 ///
-/// `evidence` is what agreement alone chooses; `judged` is the tally when at least one judge gave a
-/// valid ballot. Judges outrank agreement, and neither can bring back what a gate refused, since
-/// only survivors reach this function.
-pub fn decide(evidence: Decision, judged: Option<Decision>) -> Decision {
+/// `evidence` is what agreement alone chooses. Judges outrank agreement, and neither can bring back
+/// what a gate refused, since only survivors reach this function. Where judges were asked and stayed
+/// silent, agreement decides only when it rests on something: a candidate is never picked by order.
+pub fn decide(evidence: Decision, judged: Judged) -> Decision {
     match judged {
-        Some(mut decision) => {
+        Judged::Said(mut decision) => {
             decision.evidence.extend(evidence.evidence);
             decision
         }
-        None => evidence,
+        Judged::Silent if evidence.confidence == Confidence::Low => Decision {
+            outcome: Outcome::NoWinner {
+                reason: NoWinner::NoConfidentChoice,
+                closest: evidence.winner().cloned().into_iter().collect(),
+            },
+            reason: format!(
+                "no judge gave a valid ballot, and agreement alone is too weak: {}",
+                evidence.reason
+            ),
+            ..evidence
+        },
+        Judged::NotAsked | Judged::Silent => evidence,
     }
 }
 

@@ -33,6 +33,6 @@ pub use models::{Estimate, Models, estimate};
 pub use phases::{
     Admit, Attempt, Fuse, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
 };
-pub use run::{Given, Assignment, execute};
+pub use run::{Assignment, Given, execute};
 pub use survey::{CONFIG_FILE, OVERRIDES_DIR, Survey};
 pub use tell::Teller;

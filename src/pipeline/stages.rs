@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use futures_util::stream;
 
-use super::decide::Standing;
+use super::decide::{Judged, Standing};
 use super::run::{Run, refused};
 use super::{Attempt, PipelineError, Survivor};
 use crate::fanout::{FanoutOptions, LaneEnd, LaneRun, lane_runs};
@@ -151,14 +151,11 @@ impl Run<'_> {
         self.tell.check()
     }
 
-    /// Asks the judges; `None` when there are none or when none gave a valid ballot.
-    pub(super) async fn judge(
-        &mut self,
-        finalists: &[Survivor],
-    ) -> Result<Option<Decision>, PipelineError> {
-        let Some(judge) = &self.phases.judge else { return Ok(None) };
+    /// Asks the judges.
+    pub(super) async fn judge(&mut self, finalists: &[Survivor]) -> Result<Judged, PipelineError> {
+        let Some(judge) = &self.phases.judge else { return Ok(Judged::NotAsked) };
         if finalists.len() < 2 || self.cancelled() {
-            return Ok(None);
+            return Ok(Judged::NotAsked);
         }
         self.begin_stage(Stage::Judge, None)?;
         let ballots = judge.panel(finalists).await?;
@@ -166,7 +163,10 @@ impl Run<'_> {
             self.tell.send(RunEvent::Balloted { ballot: ballot.clone() });
         }
         let valid = ballots.iter().any(|ballot| !matches!(ballot.choice, Choice::Abstain { .. }));
-        let decision = valid.then(|| judge.tally(finalists, &ballots));
+        let judged = match valid {
+            true => Judged::Said(judge.tally(finalists, &ballots)),
+            false => Judged::Silent,
+        };
         self.record.ballots.extend(ballots);
         if !valid {
             let why = self.record.ballots.iter().find_map(|ballot| match &ballot.choice {
@@ -176,13 +176,11 @@ impl Run<'_> {
             let why = why.unwrap_or_else(|| "no ballot was given".to_owned());
             self.warn(
                 "judges-abstained",
-                format!(
-                    "no judge gave a valid ballot, so the choice rests on evidence alone: {why}"
-                ),
+                format!("no judge gave a valid ballot, so that only evidence counts: {why}"),
             );
         }
         self.tell.check()?;
-        Ok(decision)
+        Ok(judged)
     }
 
     /// The synthesizer's candidate replaces the winner only by passing the same gates and then
@@ -243,7 +241,7 @@ impl Run<'_> {
         let (Some(best_one), Some(other)) = (best_one?, other?) else { return Ok(decision) };
         let judged = self.judge(&[best_one, other]).await?;
         Ok(match judged {
-            Some(new) if new.winner() == Some(challenger) => new,
+            Judged::Said(new) if new.winner() == Some(challenger) => new,
             _ => decision,
         })
     }
