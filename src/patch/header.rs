@@ -23,7 +23,8 @@ pub(super) struct Header {
     pub copy_to: Option<Vec<u8>>,
     pub index: Option<Index>,
     pub index_mode: Option<u32>,
-    pub similarity: Option<()>,
+    /// Per cent of lines kept by a rename, copy or rewrite.
+    pub similarity: Option<u8>,
     pub minus: Option<Name>,
     pub plus: Option<Name>,
 }
@@ -125,9 +126,9 @@ fn set<T>(slot: &mut Option<T>, value: Option<T>) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn percent(value: &[u8]) -> Option<()> {
-    let digits = value.strip_suffix(b"%")?;
-    (matches!(digits.len(), 1..=3) && digits.iter().all(u8::is_ascii_digit)).then_some(())
+fn percent(value: &[u8]) -> Option<u8> {
+    let digits = value.strip_suffix(b"%").filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
+    std::str::from_utf8(digits).ok()?.parse().ok().filter(|percent| *percent <= 100)
 }
 
 fn check_return(cursor: &Cursor<'_>, text: &[u8]) -> Result<(), Refusal> {

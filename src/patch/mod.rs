@@ -39,9 +39,13 @@ mod names;
 mod path;
 mod prefix;
 mod printer;
+#[cfg(test)]
+mod properties;
 mod refuse;
 mod rules;
 mod section;
+#[cfg(test)]
+mod testing;
 mod tree;
 
 pub use admit::admit;

@@ -119,6 +119,10 @@ fn body(cursor: &mut Cursor<'_>, header: &Header) -> Result<Body, Refusal> {
     }
     match (text.starts_with(b"@@"), header.minus.is_some()) {
         (true, true) => hunks::read(cursor).map(Body::Hunks),
+        (false, false) if lost_contents(cursor, header) => Err(refuse(
+            "truncated",
+            "the section says that the contents change but has no hunks: the diff seems to be cut off",
+        )),
         (false, false) => Ok(Body::None),
         (true, false) => {
             Err(refuse("bad-header", "the hunks have no `---` and `+++` lines before them"))
@@ -126,6 +130,22 @@ fn body(cursor: &mut Cursor<'_>, header: &Header) -> Result<Body, Refusal> {
         // Some tools name both sides of an empty file, too.
         (false, true) if header.deleted_file.is_some() || gives_empty(header) => Ok(Body::None),
         (false, true) => Err(no_hunks(cursor)),
+    }
+}
+
+/// Whether a header without hunks says that hunks should follow, or may have lost its last lines.
+fn lost_contents(cursor: &Cursor<'_>, header: &Header) -> bool {
+    let moved = header.rename_from.is_some() || header.copy_from.is_some();
+    if cursor.done() && !cursor.ends_whole() {
+        // The names of a whole rename were held against the first line, so that they are complete.
+        return !(moved && header.similarity == Some(100));
+    }
+    let index = header.index.as_ref().filter(|index| usable(index));
+    let changes = index.is_some_and(|index| index.old != index.new);
+    match (header.new_file, header.deleted_file) {
+        (Some(_), _) => index.is_some() && !gives_empty(header),
+        (_, Some(_)) => false,
+        _ => changes || header.similarity.is_some_and(|percent| moved && percent < 100),
     }
 }
 
@@ -166,7 +186,7 @@ fn assemble(
         }
         (change, _) => change,
     };
-    let index = header.index.filter(usable);
+    let index = header.index.filter(|index| usable(index));
     Ok(FilePatch { old_mode, new_mode, index, ..empty(names, change, body) })
 }
 

@@ -11,7 +11,7 @@ use super::adapters::{GateProve, PatchAdmit};
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, load_layers};
 use super::models::Models;
-use super::run::{Given, Order, execute};
+use super::run::{Given, Assignment, execute};
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
@@ -265,9 +265,9 @@ impl Builder {
         }
     }
 
-    fn order(&self, limit: CancellationToken) -> Order {
+    fn order(&self, limit: CancellationToken) -> Assignment {
         let plan = &self.commission.plan;
-        Order {
+        Assignment {
             kind: self.commission.kind,
             plan: plan.clone(),
             given: self.commission.given.clone(),

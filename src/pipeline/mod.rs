@@ -20,6 +20,9 @@ mod survey;
 mod tell;
 mod work;
 
+#[cfg(test)]
+mod tests;
+
 pub use applying::{Applier, Destination, Moved, Step};
 pub use assemble::{Commission, Equipment, conduct};
 pub use checkup::{Checkup, checkup};
@@ -30,6 +33,6 @@ pub use models::{Estimate, Models, estimate};
 pub use phases::{
     Admit, Attempt, Fuse, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
 };
-pub use run::{Given, Order, execute};
+pub use run::{Given, Assignment, execute};
 pub use survey::{CONFIG_FILE, OVERRIDES_DIR, Survey};
 pub use tell::Teller;

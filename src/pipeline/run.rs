@@ -28,7 +28,7 @@ pub struct Given {
 
 /// Everything that a run is told before it begins.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct Assignment {
     /// Which command.
     pub kind: RunKind,
     /// What to do.
@@ -54,7 +54,7 @@ pub struct Order {
 /// # Errors
 /// When the run can't go on: see [`PipelineError`]. A run without a winner is a record, not an error.
 pub async fn execute(
-    order: Order,
+    order: Assignment,
     phases: &Phases,
     dir: &RunDir,
     tell: Teller,
@@ -79,7 +79,7 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn begin(
-        order: Order,
+        order: Assignment,
         phases: &'a Phases,
         dir: &'a RunDir,
         tell: Teller,
@@ -365,7 +365,7 @@ impl<'a> Run<'a> {
     }
 }
 
-fn blank_record(order: Order, dir: &RunDir, engine: String) -> RunRecord {
+fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
     RunRecord {
         version: RECORD_VERSION,
         rules: RULES_VERSION,

@@ -39,7 +39,7 @@ impl Tool for ApplyPatch {
         blocking(context, move |context| {
             let arguments: Arguments = args::parse("apply_patch", arguments)?;
             let files = Files::new(&context.workspace);
-            let patch = read(&arguments.patch).map_err(told)?;
+            let patch = read(&arguments.patch)?;
             let steps: Vec<Step> =
                 patch.files().iter().map(|file| plan(files, file)).collect::<Result<_, _>>()?;
             commit(files, &steps)?;
@@ -48,14 +48,12 @@ impl Tool for ApplyPatch {
     }
 }
 
-fn read(text: &str) -> Result<Patch, Refusal> {
+fn read(text: &str) -> Result<Patch, ToolOutput> {
     if text.lines().any(|line| line.trim_end() == "GIT binary patch") {
-        return Err(refuse(
-            "binary",
-            "binary patches are not taken; write the file in another way",
-        ));
+        let why = "binary patches are not taken; write the file in another way";
+        return Err(told(refuse("binary", why)));
     }
-    patch::parse(text.as_bytes(), &Rules::default())
+    patch::parse(text.as_bytes(), &Rules::default()).map_err(told)
 }
 
 /// What a section of the diff does to the workspace.

@@ -1,14 +1,22 @@
 //! A run as it goes on: bars on a terminal, lines elsewhere, JSON lines for programs.
 //!
 //! Lives here: listeners of run events. Never here: a call back into the run, results (the caller
-//! prints those).
+//! prints those). Progress goes to standard error; only JSON lines, which are a result, go to standard
+//! output. A reader that goes away is no reason to end a run.
 
-mod plain;
+mod bars;
+mod lines;
+mod words;
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::model::{EventSink, RunEvent};
+
+/// How often a live view moves while nothing happens.
+const TICK: Duration = Duration::from_millis(120);
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,64 +31,92 @@ pub enum Mode {
     Plain,
 }
 
-/// Somebody who is told of events.
+/// Somebody who is told of events, on a thread of its own.
 trait Listen: Send {
-    fn tell(&mut self, event: &RunEvent);
+    /// Something happened, `at` after the beginning.
+    fn tell(&mut self, event: &RunEvent, at: Duration);
+    /// Nothing happened for a moment.
+    fn tick(&mut self, _at: Duration) {}
+    /// The end: what is live goes away.
     fn close(&mut self) {}
 }
 
-/// Shows a run's progress until it is closed.
-pub struct Listener(Arc<Mutex<Box<dyn Listen>>>);
+enum Message {
+    Event(Box<RunEvent>),
+    Close,
+}
+
+/// Shows a run's progress until it is closed or dropped. Telling it never waits for a slow reader.
+pub struct Listener {
+    sender: Sender<Message>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Listener {
     /// Begins to listen.
     pub fn start(mode: Mode) -> Self {
         match mode {
-            Mode::Events => Self::of(Events(Some(std::io::stdout()))),
-            Mode::Silent => Self::of(Nobody),
-            Mode::Live | Mode::Plain => Self::of(plain::Plain::new(std::io::stderr())),
+            Mode::Events => Self::events_to(std::io::stdout()),
+            Mode::Silent => Self::of(Silent),
+            Mode::Live => Self::of(bars::Bars::stderr()),
+            Mode::Plain => Self::of(lines::Lines::new(std::io::stderr())),
         }
     }
 
     /// Writes one JSON object a line to a writer of the caller's.
     pub fn events_to(writer: impl Write + Send + 'static) -> Self {
-        Self::of(Events(Some(writer)))
+        Self::of(lines::Events::new(writer))
     }
 
     fn of(listen: impl Listen + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Box::new(listen))))
+        let (sender, receiver) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("progress".to_owned())
+            .spawn(move || listen_to(&receiver, listen))
+            .ok(); // Without a thread there is no progress, and the run goes on.
+        Self { sender, thread }
     }
 
     /// Where the run sends its events.
     pub fn sink(&self) -> EventSink {
-        let shared = self.0.clone();
+        let sender = self.sender.clone();
         EventSink::new(move |event| {
-            shared.lock().unwrap_or_else(PoisonError::into_inner).tell(&event);
+            // Nobody listens any more after the end.
+            let _ = sender.send(Message::Event(Box::new(event)));
         })
     }
 
-    /// Clears what is live, so that results can be printed.
-    pub fn close(self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).close();
-    }
+    /// Shows what was told so far and clears what is live, so that results can be printed.
+    pub fn close(self) {}
 }
 
-struct Nobody;
-
-impl Listen for Nobody {
-    fn tell(&mut self, _: &RunEvent) {}
-}
-
-/// JSON lines. A writer that fails is given up: the run goes on without a reader.
-struct Events<W>(Option<W>);
-
-impl<W: Write + Send> Listen for Events<W> {
-    fn tell(&mut self, event: &RunEvent) {
-        let Some(writer) = &mut self.0 else { return };
-        let Ok(mut bytes) = serde_json::to_vec(event) else { return };
-        bytes.push(b'\n');
-        if writer.write_all(&bytes).and_then(|()| writer.flush()).is_err() {
-            self.0 = None;
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = self.sender.send(Message::Close);
+        if let Some(thread) = self.thread.take() {
+            // A listener that panicked has said so itself.
+            let _ = thread.join();
         }
     }
 }
+
+fn listen_to(receiver: &mpsc::Receiver<Message>, mut listen: impl Listen) {
+    let began = Instant::now();
+    loop {
+        match receiver.recv_timeout(TICK) {
+            Ok(Message::Event(event)) => listen.tell(&event, began.elapsed()),
+            Err(RecvTimeoutError::Timeout) => listen.tick(began.elapsed()),
+            Ok(Message::Close) | Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    listen.close();
+}
+
+struct Silent;
+
+impl Listen for Silent {
+    fn tell(&mut self, _: &RunEvent, _: Duration) {}
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! Integration tests, one binary: what they need of the product is its own executable.
 
+mod demo;
+mod gate;
 mod jobs;
 mod judging;
 mod patch_cases;

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bakeoff::model::RunToken;
+use bakeoff::model::{LaneId, RunToken};
+use bakeoff::repo::{Store, StorePaths, UserRepo, Workspace};
 use bakeoff::sandbox::{
     JobExit, JobSpec, JobStatus, Launch, Launcher, Permit, SandboxError, Warden, WardenOptions,
 };
@@ -91,13 +92,17 @@ impl Bench {
         std::fs::canonicalize(self.dir.path()).unwrap().join(name)
     }
 
-    async fn run(&self, dir: &Path, arguments: Value) -> ToolOutput {
-        let context = ToolContext {
-            workspace: Arc::new(open_workspace(dir).unwrap()),
+    fn context(&self, workspace: Arc<Workspace>) -> ToolContext {
+        ToolContext {
+            workspace,
             token: RunToken::new("0123456789abcdef0123456789abcdef"),
             launch: Some(Arc::clone(&self.launcher)),
             cancel: CancellationToken::new(),
-        };
+        }
+    }
+
+    async fn run(&self, dir: &Path, arguments: Value) -> ToolOutput {
+        let context = self.context(Arc::new(open_workspace(dir).unwrap()));
         Registry::standard().call(&context, "run_bash", &arguments.to_string()).await
     }
 }
@@ -203,6 +208,58 @@ async fn the_hostile_repository_is_hostile() {
     ] {
         assert!(fired.contains(name), "{name} in {fired}");
     }
+}
+
+/// A lane's own workspace: a linked worktree of the run's repository. Git works in it, staging too, and
+/// what was staged and written is the lane's diff; another lane sees nothing of it.
+#[tokio::test]
+async fn a_lane_has_git_of_its_own() {
+    let bench = Bench::new().await;
+    let space = bench.path("space");
+    script("make_fixture.sh", &[&space]);
+    let user = UserRepo::discover(&space).unwrap();
+    let head = user.resolve("HEAD").unwrap();
+    let paths = StorePaths { cache: bench.path("cache"), run: bench.path("run") };
+    let store = Store::prepare(&user, &head, false, &paths).unwrap();
+    let lane = |name: &str| bench.context(Arc::new(store.lease(&LaneId::of(name, 1)).unwrap()));
+    let (one, two) = (lane("one"), lane("two"));
+    let call = async |context: &ToolContext, name: &str, arguments: Value| {
+        let output = Registry::standard().call(context, name, &arguments.to_string()).await;
+        assert!(!output.is_error, "{name} {arguments}: {}", output.text);
+        output.text
+    };
+    let bash = async |context: &ToolContext, line: &str| {
+        call(context, "run_bash", json!({"command": line})).await
+    };
+    assert_eq!(bash(&one, "git status --short").await, "[exit 0]\n");
+    call(
+        &one,
+        "edit_file",
+        json!({"path": "src/lib.rs", "old_string": "fn lib", "new_string": "fn changed"}),
+    )
+    .await;
+    call(&one, "write_file", json!({"path": "src/new.rs", "content": "fn new() {}\n"})).await;
+    assert_eq!(bash(&one, "git status --short").await, "[exit 0]\n M src/lib.rs\n?? src/new.rs\n");
+    assert!(bash(&one, "git diff").await.contains("+fn changed"));
+    for line in [
+        "git add -A",
+        "git log --oneline -1",
+        "git show --stat HEAD",
+        "git ls-files",
+        "git grep changed",
+        "git branch -a",
+    ] {
+        assert!(bash(&one, line).await.starts_with("[exit 0]"), "{line}");
+    }
+    assert_eq!(bash(&one, "git status --short").await, "[exit 0]\nM  src/lib.rs\nA  src/new.rs\n");
+    assert!(bash(&one, "git reset -q HEAD src/lib.rs").await.starts_with("[exit 0]"));
+    assert!(bash(&one, "git reset -q").await.starts_with("[exit 0]"));
+    assert_eq!(bash(&one, "git status --short").await, "[exit 0]\n M src/lib.rs\n?? src/new.rs\n");
+    assert!(bash(&one, "pwd").await.contains(&*one.workspace.path.to_string_lossy()));
+    assert_eq!(bash(&two, "git status --short").await, "[exit 0]\n");
+    let diff = String::from_utf8(store.diff(&one.workspace).unwrap()).unwrap();
+    assert!(diff.contains("+fn changed") && diff.contains("b/src/new.rs"), "{diff}");
+    assert!(store.diff(&two.workspace).unwrap().is_empty());
 }
 
 /// The job sees the workspace read-only, and git's directory is written by staging alone.

@@ -20,32 +20,30 @@ pub enum Class {
     Mixed(Kind),
 }
 
-/// What the plan's command lines name.
+/// What the plan's command lines run.
 pub struct Commands {
     dir: String,
-    words: Vec<String>,
+    named: Vec<String>,
 }
 
 impl Commands {
-    /// The words of a plan's command lines, and where they run.
+    /// The scripts and configuration files that a plan's command lines name, and where they run.
     pub fn of(plan: &GatePlan) -> Self {
         let lines = [&plan.setup, &plan.check, &plan.test];
-        let words = lines
+        let named = lines
             .into_iter()
             .flatten()
-            .flat_map(|command| {
-                command.line.split([' ', '\t', '&', '|', ';', '(', ')', '=', '"', '\'', ','])
-            })
+            .flat_map(|command| command.line.split(['&', '|', ';', '(', ')', '\n']))
+            .flat_map(named)
             .map(|word| word.trim_start_matches("./").to_owned())
-            .filter(|word| !word.is_empty())
             .collect();
-        Self { dir: plan.dir.trim_matches('/').to_owned(), words }
+        Self { dir: plan.dir.trim_matches('/').to_owned(), named }
     }
 
-    /// Whether a command line names this path.
+    /// Whether a command line names this path as something that it runs or is configured by.
     fn name(&self, path: &str) -> bool {
         let inner = self.inner(path);
-        self.words.iter().any(|word| word == path || inner.is_some_and(|inner| word == inner))
+        self.named.iter().any(|word| word == path || inner.is_some_and(|inner| word == inner))
     }
 
     /// The path from where the gates run.
@@ -60,6 +58,27 @@ impl Commands {
     fn is_top(&self, path: &str) -> bool {
         !path.contains('/') || self.inner(path).is_some_and(|inner| !inner.contains('/'))
     }
+}
+
+/// The words of one command that define what it does: its program, a shell's script, an interpreter's
+/// script where scripts are kept, and configuration files. Paths that a checker is pointed at
+/// (`mypy app/calc.py`) are what is checked, and stay the candidate's.
+fn named(command: &str) -> Vec<&str> {
+    const CONFIG: [&str; 7] = [".ini", ".toml", ".cfg", ".json", ".yml", ".yaml", ".conf"];
+    const SCRIPTS: [&str; 8] = ["scripts", "script", "tools", "ci", "hack", "bin", "dev", "build"];
+    let words: Vec<&str> = command
+        .split([' ', '\t', '=', '"', '\'', ','])
+        .filter(|word| !word.is_empty() && !word.starts_with('-'))
+        .collect();
+    let program = words.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word));
+    let in_scripts = |word: &str| word.split('/').rev().skip(1).any(|dir| SCRIPTS.contains(&dir));
+    let defines = |(index, word): &(usize, &&str)| match (index, program) {
+        (0, _) => true,
+        (1, "sh" | "bash" | "dash" | "zsh" | "." | "source" | "make" | "just") => true,
+        (1, "python" | "python3" | "node" | "ruby" | "perl" | "deno" | "bun") => in_scripts(word),
+        _ => CONFIG.iter().any(|end| word.ends_with(end)),
+    };
+    words.iter().enumerate().filter(defines).map(|(_, word)| *word).collect()
 }
 
 /// What a changed path is; `None` for ordinary code. `beside` tells whether the base has a path.
@@ -289,4 +308,19 @@ fn is_test(parts: &[&str], name: &str) -> bool {
         || name.contains(".test.")
         || name.contains(".spec.")
         || name == "tests.rs"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_names_what_it_runs_and_not_what_it_checks() {
+        assert_eq!(named("sh ci/check.sh src/a.py"), ["sh", "ci/check.sh"]);
+        assert_eq!(named("./gate.sh -v"), ["./gate.sh"]);
+        assert_eq!(named("mypy --config-file=conf/my.ini app/calc.py"), ["mypy", "conf/my.ini"]);
+        assert_eq!(named("python3 tools/check.py app/calc.py"), ["python3", "tools/check.py"]);
+        assert_eq!(named("python3 app/main.py"), ["python3"]);
+        assert_eq!(named("tsc -p conf/strict.json"), ["tsc", "conf/strict.json"]);
+    }
 }

@@ -213,3 +213,86 @@ impl Drop for Stage<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::swap::Seen;
+    use super::*;
+    use crate::repo::objects::FILE;
+
+    fn seen(text: &str) -> Option<Seen> {
+        Some(Seen { mode: FILE, bytes: text.into(), crlf: false })
+    }
+
+    fn step(path: &str, old: Option<Seen>, new: Option<&str>) -> Step {
+        Step { path: path.into(), old, new: new.map(|text| (FILE, text.into())) }
+    }
+
+    fn listed(top: &Path) -> Vec<(PathBuf, String)> {
+        let mut all = Vec::new();
+        let mut todo = vec![top.to_owned()];
+        while let Some(path) = todo.pop() {
+            if path.is_dir() {
+                todo.extend(fs::read_dir(&path).unwrap().map(|e| e.unwrap().path()));
+            }
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            all.push((path, text));
+        }
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn a_step_that_fails_takes_back_those_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path();
+        for (path, text) in [("gone/a", "a"), ("changed", "b"), ("late", "edited meanwhile")] {
+            fs::create_dir_all(top.join(path).parent().unwrap()).unwrap();
+            fs::write(top.join(path), text).unwrap();
+        }
+        let before = listed(top);
+        let mut steps = vec![
+            step("gone/a", seen("a"), None),
+            step("changed", seen("b"), Some("new b")),
+            step("fresh/dir/file", None, Some("new")),
+            step("late", seen("as it was checked"), Some("new late")),
+        ];
+        let mut stage = Stage::open(top).unwrap();
+        let failed = stage.run(&steps).unwrap_err();
+        assert!(matches!(failed, RepoError::WouldOverwrite { ref path, .. } if path == "late"));
+        drop(stage);
+        assert_eq!(listed(top), before);
+        steps[3] = step("late", seen("edited meanwhile"), Some("new late"));
+        let mut stage = Stage::open(top).unwrap();
+        stage.run(&steps).unwrap();
+        drop(stage);
+        assert_eq!(listed(top), before, "what is not kept is taken back");
+        let mut stage = Stage::open(top).unwrap();
+        stage.run(&steps).unwrap();
+        stage.keep().unwrap();
+        let names: Vec<_> = listed(top)
+            .into_iter()
+            .map(|(p, t)| (p.strip_prefix(top).unwrap().to_owned(), t))
+            .collect();
+        let expected = [
+            ("", ""),
+            ("changed", "new b"),
+            ("fresh", ""),
+            ("fresh/dir", ""),
+            ("fresh/dir/file", "new"),
+            ("late", "new late"),
+        ];
+        assert_eq!(names, expected.map(|(p, t)| (PathBuf::from(p), t.to_owned())));
+    }
+
+    #[test]
+    fn a_file_that_appears_meanwhile_is_never_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("new"), "the user's").unwrap();
+        let mut stage = Stage::open(dir.path()).unwrap();
+        let failed = stage.run(&[step("new", None, Some("ours"))]).unwrap_err();
+        assert!(matches!(failed, RepoError::WouldOverwrite { .. }), "{failed}");
+        drop(stage);
+        assert_eq!(fs::read_to_string(dir.path().join("new")).unwrap(), "the user's");
+    }
+}

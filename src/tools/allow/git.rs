@@ -134,16 +134,16 @@ fn argv(command: &Subcommand, parsed: &Parsed) -> Vec<String> {
     match command.operands {
         Operands::PatternThenRevisionsOrPaths => argv.extend(without_secrets()),
         // Standard input is no list of commits.
-        Operands::RevisionsOrPaths
-            if command.name == ["shortlog"] && parsed.operands.is_empty() =>
-        {
-            if !parsed.has(&["--all", "--branches", "--tags", "--remotes"]) {
-                argv.push("HEAD".to_owned());
-            }
+        Operands::RevisionsOrPaths if command.name == ["shortlog"] && !names_commits(parsed) => {
+            argv.push("HEAD".to_owned());
         }
         _ => {}
     }
     argv
+}
+
+fn names_commits(parsed: &Parsed) -> bool {
+    !parsed.operands.is_empty() || parsed.has(&["--all", "--branches", "--tags", "--remotes"])
 }
 
 /// Pathspecs that leave out files of secrets.

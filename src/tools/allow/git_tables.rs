@@ -5,8 +5,10 @@
 //! `--contents`, `-S FILE` of blame, every `…-file` and `…-from-file`, `--stdin`, `--batch…`.
 
 use super::git::{Operands, Subcommand};
-use super::grammar::{BARE, Grammar, Valued};
+use super::grammar::{self, Grammar, Valued};
 use super::value::Kind;
+
+const BARE: Grammar = Grammar { dash_values: false, ..grammar::BARE };
 
 const DIFF_FLAGS: &str = "-p -u --patch -s --no-patch --raw --stat --numstat --shortstat --summary --compact-summary \
     --name-only --name-status --no-color --no-renames --find-copies-harder --pickaxe-all --pickaxe-regex \
@@ -51,8 +53,6 @@ const LOG_VALUED: Valued = &[
     ("--since --after --until --before --since-as-filter", Kind::Text),
     ("--author --committer --grep --grep-reflog", Kind::Text),
     ("--date", Kind::Text),
-    ("--format", Kind::Pretty),
-    ("--min-parents --max-parents", Kind::Number),
     ("--decorate-refs --decorate-refs-exclude", Kind::Text),
     ("--encoding", Kind::Text),
     (
@@ -73,12 +73,14 @@ const LOG_VALUED: Valued = &[
         ]),
     ),
     ("-L", Kind::LinesOfFile),
-    ("--exclude", Kind::Text),
+    ("--exclude --glob", Kind::Text),
 ];
+const LOG_JOINED: Valued =
+    &[("--format", Kind::Pretty), ("--min-parents --max-parents", Kind::Number)];
 const LOG_OPTIONAL: Valued = &[
     ("--pretty", Kind::Pretty),
     ("--decorate", Kind::OneOf(&["short", "full", "auto", "no"])),
-    ("--branches --tags --remotes --glob", Kind::Text),
+    ("--branches --tags --remotes", Kind::Text),
     ("--no-walk", Kind::OneOf(&["sorted", "unsorted"])),
     ("--notes", Kind::Text),
 ];
@@ -94,14 +96,16 @@ const DIFF: Grammar = Grammar {
     valued: &[DIFF_VALUED],
     optional: &[DIFF_OPTIONAL, &[("--relative", Kind::Text)]],
     clusters: false,
-    dash_number: false,
+    ..BARE
 };
 const LOG: Grammar = Grammar {
     flags: &[LOG_FLAGS, DIFF_FLAGS],
     valued: &[LOG_VALUED, DIFF_VALUED],
     optional: &[LOG_OPTIONAL, DIFF_OPTIONAL],
     clusters: false,
+    joined: &[LOG_JOINED],
     dash_number: true,
+    ..BARE
 };
 const NO_PROGRAMS: &[&str] = &["--no-ext-diff", "--no-textconv"];
 const NO_PROGRAMS_IN_TREE: &[&str] =
@@ -211,10 +215,10 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
             valued: &[&[
                 ("--since --after --until --before --author --grep", Kind::Text),
                 ("--max-count", Kind::Number),
-                ("--format", Kind::Pretty),
                 ("--group", Kind::Format),
             ]],
             optional: &[&[("-w", Kind::Measure), ("--branches --tags --remotes", Kind::Text)]],
+            joined: &[&[("--format", Kind::Pretty)]],
             ..BARE
         },
         operands: Operands::RevisionsOrPaths,
@@ -263,6 +267,7 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
             optional: &[&[("--color", Kind::OneOf(&["never", "auto"]))]],
             clusters: true,
             dash_number: true,
+            ..BARE
         },
         operands: Operands::PatternThenRevisionsOrPaths,
         hardened: &["--no-textconv"],
@@ -418,6 +423,9 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
         name: &["stash", "show"],
         grammar: Grammar {
             flags: &[DIFF_FLAGS, "--include-untracked --only-untracked --no-include-untracked"],
+            valued: &[],
+            // The next word would be a stash.
+            joined: &[DIFF_VALUED],
             ..DIFF
         },
         operands: Operands::Revisions,
@@ -452,10 +460,7 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: &["check-ignore"],
-        grammar: Grammar {
-            flags: &["-v -q -n -z --verbose --quiet --non-matching --no-index"],
-            ..BARE
-        },
+        grammar: Grammar { flags: &["-v -q -n -z --verbose --quiet --non-matching"], ..BARE },
         operands: Operands::Pathspecs { shows: false },
         least: 1,
         ..PLAIN

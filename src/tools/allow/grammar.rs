@@ -13,17 +13,28 @@ pub(super) struct Grammar {
     pub flags: &'static [&'static str],
     /// Options with a value, joined (`-n3`, `--lines=3`) or as the next word.
     pub valued: &'static [Valued],
+    /// Options that need a value, joined only: git takes the next word for something else.
+    pub joined: &'static [Valued],
     /// Options that may have a value, joined only (`-U3`, `--stat=80`).
     pub optional: &'static [Valued],
     /// Whether short options may stand together (`-la`).
     pub clusters: bool,
     /// Whether `-5` is taken.
     pub dash_number: bool,
+    /// Whether the next word is an option's value even when it begins with `-`.
+    pub dash_values: bool,
 }
 
 /// A grammar without options.
-pub(super) const BARE: Grammar =
-    Grammar { flags: &[], valued: &[], optional: &[], clusters: true, dash_number: false };
+pub(super) const BARE: Grammar = Grammar {
+    flags: &[],
+    valued: &[],
+    joined: &[],
+    optional: &[],
+    clusters: true,
+    dash_number: false,
+    dash_values: true,
+};
 
 /// What was read.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +62,7 @@ impl Parsed {
 enum Take {
     Nothing,
     Needs(Kind),
+    NeedsJoined(Kind),
     May(Kind),
 }
 
@@ -92,8 +104,11 @@ impl Grammar {
         let value = match (self.find(&name)?, value) {
             (Take::Nothing, None) | (Take::May(_), None) => None,
             (Take::Nothing, Some(_)) => return Err(format!("the option {name} takes no value")),
-            (Take::Needs(kind) | Take::May(kind), Some(value)) => Some((kind, value)),
-            (Take::Needs(kind), None) => Some((kind, next(&name, rest)?)),
+            (Take::Needs(kind) | Take::NeedsJoined(kind) | Take::May(kind), Some(value)) => {
+                Some((kind, value))
+            }
+            (Take::Needs(kind), None) => Some((kind, self.next(&name, rest)?)),
+            (Take::NeedsJoined(_), None) => return Err(join(&name)),
         };
         parsed.take(name, value, place)
     }
@@ -120,16 +135,28 @@ impl Grammar {
                     return Err(format!("{word} has short options together; give them apart"));
                 }
                 Take::Needs(kind) => {
-                    let value = if after.is_empty() { next(&name, rest)? } else { after };
+                    let value = if after.is_empty() { self.next(&name, rest)? } else { after };
                     return parsed.take(name, Some((kind, value)), place);
                 }
-                Take::May(kind) => {
+                Take::NeedsJoined(_) if after.is_empty() => return Err(join(&name)),
+                Take::NeedsJoined(kind) | Take::May(kind) => {
                     let value = Some((kind, after)).filter(|_| !after.is_empty());
                     return parsed.take(name, value, place);
                 }
             }
         }
         Ok(())
+    }
+
+    /// The next word as an option's value.
+    fn next<'w>(
+        &self,
+        name: &str,
+        rest: &mut impl Iterator<Item = &'w String>,
+    ) -> Result<&'w str, String> {
+        let value = rest.next().ok_or_else(|| format!("the option {name} needs a value"))?;
+        // Whether git takes such a word as the value differs from option to option.
+        if value.starts_with('-') && !self.dash_values { Err(join(name)) } else { Ok(value) }
     }
 
     /// What an option takes, by its exact name.
@@ -142,6 +169,8 @@ impl Grammar {
             Ok(Take::Nothing)
         } else if let Some(kind) = kind(self.valued) {
             Ok(Take::Needs(kind))
+        } else if let Some(kind) = kind(self.joined) {
+            Ok(Take::NeedsJoined(kind))
         } else if let Some(kind) = kind(self.optional) {
             Ok(Take::May(kind))
         } else {
@@ -166,6 +195,7 @@ impl Parsed {
     }
 }
 
-fn next<'w>(name: &str, rest: &mut impl Iterator<Item = &'w String>) -> Result<&'w str, String> {
-    rest.next().map(String::as_str).ok_or_else(|| format!("the option {name} needs a value"))
+fn join(name: &str) -> String {
+    let sign = if name.starts_with("--") { "=" } else { "" };
+    format!("the option {name} needs its value joined to it: {name}{sign}VALUE")
 }

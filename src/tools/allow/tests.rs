@@ -140,6 +140,11 @@ const REJECTED: &[&str] = &[
     "git 'status'",
     "git log --output=x",
     "git log --outp=x",
+    "git log --format --output=x%h",
+    "git log --author --output=x",
+    "git log --format '%h'",
+    "git stash show -l 5",
+    "git blame -L --textconv f.txt",
     "git log --show-signature",
     "git log --format=%G?",
     "git log --pretty=format:%GK",
@@ -265,6 +270,7 @@ const ACCEPTED: &[&str] = &[
     "grep -n \"x$\" f.txt",
     "grep -- -x README.md",
     "grep -e -x README.md",
+    "git grep -e-x",
     "grep -e a -e b f.txt",
     "grep -5 needle f.txt",
     "git --no-pager diff",
@@ -421,4 +427,163 @@ proptest::proptest! {
         let _ = line(&format!("ls {text}"));
         let _ = line(&format!("git {text}"));
     }
+}
+
+/// An oracle that shares nothing with the grammars: words that write, run or read elsewhere.
+fn is_harmful(argv: &[String]) -> Option<String> {
+    let own: Vec<&str> =
+        argv.iter().map(String::as_str).filter(|word| !word.starts_with(":(exclude,top")).collect();
+    let git = own[0] == "git";
+    let sub = if git { own.get(2).copied().unwrap_or("") } else { "" };
+    let options: Vec<&str> = own[1..]
+        .iter()
+        .copied()
+        .take_while(|word| *word != "--")
+        .filter(|word| word.starts_with('-'))
+        .collect();
+    let begins = |names: &[&str]| {
+        options.iter().find(|option| names.iter().any(|name| option.starts_with(name))).copied()
+    };
+    let bad = match own[0] {
+        "sort" => begins(&[
+            "-o",
+            "--o",
+            "-T",
+            "--t",
+            "-S",
+            "--co",
+            "--files",
+            "--random-so",
+            "--p",
+            "--b",
+            "--d",
+        ])
+        .filter(|o| *o != "--dictionary-order"),
+        "uniq"
+            if own
+                .iter()
+                .filter(|word| !word.starts_with('-') && !word.chars().all(|c| c.is_ascii_digit()))
+                .count()
+                > 2 =>
+        {
+            Some("two operands")
+        }
+        "wc" => begins(&["--files", "--f"]),
+        "tail" => begins(&["-F", "--follow", "--pid", "--retry", "-s"]),
+        "grep" => begins(&[
+            "-f",
+            "--file=",
+            "--fil",
+            "-R",
+            "--deref",
+            "-P",
+            "--perl",
+            "-D",
+            "-d",
+            "--dev",
+            "--dir",
+            "--exclude-from",
+        ]),
+        "ls" => begins(&["-L", "-H", "--deref", "--dired"]),
+        "echo" => begins(&["-e", "-E", "-ne", "-en"]),
+        "git" => begins(&[
+            "-c=",
+            "--out",
+            "--no-index",
+            "--no-ind",
+            "--ext",
+            "--textconv",
+            "--textc",
+            "--open",
+            "--filters",
+            "--filt",
+            "--show-sig",
+            "--contents",
+            "--cont=",
+            "--ignore-revs",
+            "--pathspec-from",
+            "--path",
+            "--upload",
+            "--exec",
+            "--git-dir=",
+            "--work",
+            "--hard",
+            "--soft",
+            "--merge=",
+            "--keep",
+            "--force",
+            "--chmod",
+            "--edit",
+            "--batch",
+            "--stdin",
+            "--parseopt",
+            "--sq",
+            "--submodule",
+            "--recurse-sub",
+            "--remerge",
+            "--help",
+            "--global",
+            "--lost",
+            "--in-place",
+            "--attr",
+            "--super",
+            "--config",
+        ])
+        .filter(|_| sub != "for-each-ref"),
+        _ => None,
+    };
+    let pattern = own[0] == "grep" || sub == "grep" || own[0] == "echo";
+    let climbs = own[1..].iter().find(|word| {
+        let word = word.trim_start_matches('-');
+        word.split(['/', ':', '=']).any(|part| part == "..") && !pattern && !word.contains(' ')
+    });
+    let outside = own[1..]
+        .iter()
+        .find(|word| word.starts_with('/') && !word.starts_with("/work/space") && !pattern);
+    let dot_git = own[1..]
+        .iter()
+        .find(|word| !pattern && word.to_lowercase().split('/').any(|part| part == ".git"));
+    bad.or(climbs.copied()).or(outside.copied()).or(dot_git.copied()).map(str::to_owned)
+}
+
+/// Mutations of the hostile rows, mixed with the legitimate ones: what is accepted passes the oracle.
+#[test]
+fn mutations_of_hostile_lines_that_are_accepted_do_no_harm() {
+    let as_words = |row: &Value| match &row["argv_or_line"] {
+        Value::Array(words) => {
+            words.iter().map(|word| word.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        }
+        line => line.as_str().unwrap().split(' ').map(str::to_owned).collect(),
+    };
+    let lines: Vec<Vec<String>> =
+        rows("hostile.jsonl").iter().chain(&rows("legit.jsonl")).map(as_words).collect();
+    let pool: Vec<&String> = lines.iter().flatten().collect();
+    let mut random = fastrand::Rng::with_seed(20_261_130);
+    let (mut accepted, mut harmful, top) = (0, std::collections::BTreeSet::new(), RelPath::top());
+    let place = Place { base: Path::new("/work/space"), cwd: &top };
+    for _ in 0..60_000 {
+        let mut words = random.choice(&lines).unwrap().clone();
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(0..=words.len().saturating_sub(1));
+            let other = (*random.choice(&pool).unwrap()).clone();
+            match random.u8(0..6) {
+                0 => words.insert(at, other),
+                1 if words.len() > 1 => drop(words.remove(at)),
+                2 if !words.is_empty() => words[at] = other,
+                3 if !words.is_empty() => words[at].push_str(&other),
+                4 if !words.is_empty() => drop(words[at].pop()),
+                _ => words.push(other),
+            }
+        }
+        let results = [check_words(&words, &place), check_line(&words.join(" "), &place)];
+        for allowed in results.into_iter().flatten() {
+            accepted += 1;
+            if let Some(why) = is_harmful(&allowed.argv) {
+                harmful
+                    .insert(format!("{why}: {:.12?}", &allowed.argv[..allowed.argv.len().min(10)]));
+            }
+        }
+    }
+    assert!(harmful.is_empty(), "{harmful:#?}");
+    assert!(accepted > 1000, "the mutations reach the grammars: {accepted}");
 }

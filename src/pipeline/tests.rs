@@ -1,0 +1,289 @@
+//! The order of the stages, on phases that are made for the test: each protects the outcome.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::fanout::LaneRun;
+use crate::journal::{Masker, RunDir, Runs};
+use crate::model::*;
+
+/// Six workers: the better a diff looks to the judge, the worse it is.
+const DIFFS: [&str; 5] = ["stale", "does not compile", "fails a test", "right", "right and better"];
+
+struct Workers;
+
+impl Work for Workers {
+    fn attempt(&self, run: LaneRun, _: CancellationToken) -> BoxFuture<'static, Attempt> {
+        async move {
+            let diff = DIFFS.get(run.index).unwrap_or(&"").as_bytes().to_vec();
+            Attempt { diff, turns: 1, ..Attempt::nothing(Stop::Submitted) }
+        }
+        .boxed()
+    }
+}
+
+struct Strict {
+    apply: bool,
+}
+
+impl Admit for Strict {
+    fn admit(&self, diff: &[u8]) -> Result<Admission, PipelineError> {
+        let text = String::from_utf8_lossy(diff).into_owned();
+        if self.apply && text == "stale" {
+            return Ok(Admission::Refused(Refusal {
+                code: "hunk-not-found".into(),
+                message: "stale".into(),
+                path: None,
+                hunk: None,
+                expected: None,
+                found: None,
+            }));
+        }
+        let (repairs, flags, files) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Admission::Admitted { tree: TreeId::new(text), repairs, flags, files })
+    }
+
+    fn canonical(&self, tree: &TreeId) -> Result<Vec<u8>, PipelineError> {
+        Ok(tree.as_str().as_bytes().to_vec())
+    }
+}
+
+/// Refutes what each of its gates is there for. A stale diff that was forced in passes both: only
+/// admission knows that it was made for other code.
+struct Gates {
+    typecheck: bool,
+    test: bool,
+}
+
+impl Prove for Gates {
+    fn base(&self) -> BoxFuture<'_, Result<Vec<GateReport>, PipelineError>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn candidate<'a>(
+        &'a self,
+        _: &'a CandidateId,
+        tree: &'a TreeId,
+    ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>> {
+        let gate = |on: bool, gate, refuted: &str| {
+            let verdict = match on && tree.as_str() == refuted {
+                true => Verdict::Fail { reason: refuted.to_owned() },
+                false => Verdict::Pass,
+            };
+            GateReport::bare(gate, verdict)
+        };
+        let reports = vec![
+            gate(self.typecheck, GateKind::Typecheck, "does not compile"),
+            gate(self.test, GateKind::Test, "fails a test"),
+        ];
+        async move { Ok(reports) }.boxed()
+    }
+}
+
+struct Agreement;
+
+impl Weigh for Agreement {
+    fn weigh(&self, survivors: &[Survivor]) -> Result<Weighed, PipelineError> {
+        let last = survivors.iter().rev().find(|one| one.tree.as_str() == "right");
+        let chosen = last.unwrap_or(&survivors[0]);
+        let choice = Decision { basis: Some(Basis::Evidence), ..wins(chosen) };
+        Ok(Weighed { scores: vec![None; survivors.len()], choice })
+    }
+}
+
+fn wins(survivor: &Survivor) -> Decision {
+    Decision {
+        outcome: Outcome::Winner { candidate: survivor.id.clone(), tree: survivor.tree.clone() },
+        basis: Some(Basis::Judges),
+        confidence: Confidence::Medium,
+        reason: String::new(),
+        evidence: Vec::new(),
+    }
+}
+
+/// A judge with the worst taste: of what it is shown it takes the worst, unless it is right.
+struct BadTaste;
+
+impl Judge for BadTaste {
+    fn panel<'a>(
+        &'a self,
+        finalists: &'a [Survivor],
+    ) -> BoxFuture<'a, Result<Vec<Ballot>, PipelineError>> {
+        let ballot = Ballot {
+            judge: JudgeId::new("taste"),
+            model: "m".into(),
+            origin: JudgeOrigin { layer: "builtin".into(), sha256: String::new() },
+            left: finalists[0].id.clone(),
+            right: finalists[1].id.clone(),
+            order: Order::Forward,
+            choice: Choice::Left,
+            vetoes: Vec::new(),
+            reason: String::new(),
+            evidence: Vec::new(),
+            usage: Usage::default(),
+        };
+        async move { Ok(vec![ballot]) }.boxed()
+    }
+
+    fn tally(&self, finalists: &[Survivor], _: &[Ballot]) -> Decision {
+        let worst = finalists.iter().find(|one| !one.tree.as_str().starts_with("right"));
+        let better = finalists.iter().find(|one| one.tree.as_str() == "right and better");
+        wins(worst.or(better).unwrap_or(&finalists[0]))
+    }
+}
+
+fn plan(attempts: u32) -> Plan {
+    let model = ModelRef { provider: "p".into(), model: "m".into() };
+    let lane =
+        Lane { name: "l".into(), model, attempts, family: Family::new("f"), temperature: None };
+    Plan {
+        task: Some(Task { text: "t".into(), source: TaskSource::Demo }),
+        repo: "/r".into(),
+        base: "HEAD".into(),
+        dirty: false,
+        lanes: vec![lane],
+        gates: GatePlan {
+            setup: None,
+            setup_network: false,
+            check: None,
+            test: None,
+            dir: String::new(),
+            env: Vec::new(),
+            timeout_seconds: 1,
+            parallel: 2,
+            memory_bytes: 0,
+        },
+        judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 8 },
+        worker_limits: WorkerLimits {
+            max_tool_iterations: 1,
+            max_seconds: None,
+            max_tokens: None,
+            max_output_tokens: 1,
+        },
+        limits: RunLimits { max_parallel: 2, budget: None, max_seconds: None },
+        seed: 0,
+        waive_sandbox: false,
+        trust: Vec::new(),
+    }
+}
+
+fn order(attempts: u32) -> Assignment {
+    Assignment {
+        kind: RunKind::Run,
+        plan: plan(attempts),
+        given: Vec::new(),
+        base: BaseRecord {
+            rev: "HEAD".into(),
+            commit: CommitId::new("c"),
+            tree: TreeId::new("t"),
+            dirty: false,
+            gates: Vec::new(),
+        },
+        sandbox: SandboxRecord {
+            tier: "none".into(),
+            permit: "none".into(),
+            probes: Default::default(),
+        },
+        scripted: true,
+        warnings: Vec::new(),
+        definitions: Default::default(),
+        limit: CancellationToken::new(),
+    }
+}
+
+fn all() -> Phases {
+    Phases {
+        work: Some(Box::new(Workers)),
+        admit: Box::new(Strict { apply: true }),
+        prove: Box::new(Gates { typecheck: true, test: true }),
+        weigh: Box::new(Agreement),
+        judge: Some(Box::new(BadTaste)),
+        fuse: None,
+    }
+}
+
+async fn run(phases: &Phases, attempts: u32) -> (RunRecord, tempfile::TempDir) {
+    let state = tempfile::tempdir().unwrap();
+    let dir: RunDir = Runs::new(state.path()).create(Masker::default()).unwrap();
+    let tell = Teller::new(dir.clone(), EventSink::none());
+    let record = execute(order(attempts), phases, &dir, tell, &CancellationToken::new()).await;
+    assert_eq!(dir.record().unwrap(), *record.as_ref().unwrap(), "the record is on disk");
+    (record.unwrap(), state)
+}
+
+async fn winner(phases: &Phases) -> String {
+    let (record, _) = run(phases, 5).await;
+    match record.decision.outcome {
+        Outcome::Winner { tree, .. } => tree.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn each_stage_protects_the_outcome() {
+    assert_eq!(winner(&all()).await, "right and better");
+    let without_apply = Phases { admit: Box::new(Strict { apply: false }), ..all() };
+    assert_eq!(winner(&without_apply).await, "stale");
+    let without_typecheck =
+        Phases { prove: Box::new(Gates { typecheck: false, test: true }), ..all() };
+    assert_eq!(winner(&without_typecheck).await, "does not compile");
+    let without_test = Phases { prove: Box::new(Gates { typecheck: true, test: false }), ..all() };
+    assert_eq!(winner(&without_test).await, "fails a test");
+    let without_judge = Phases { judge: None, ..all() };
+    assert_eq!(winner(&without_judge).await, "right");
+}
+
+#[tokio::test]
+async fn lanes_without_a_candidate_are_counted_and_explained() {
+    let (record, _) = run(&all(), 7).await;
+    assert_eq!(record.lanes.iter().filter(|lane| lane.candidate.is_none()).count(), 2);
+    let warning = record.warnings.iter().find(|one| one.code == "lanes-without-candidate").unwrap();
+    assert!(warning.message.starts_with("5 of 7 lanes gave a candidate"), "{}", warning.message);
+    assert_eq!(record.exit, Exit::Done);
+}
+
+/// What cannot run proves nothing, and is never a winner.
+struct Broken;
+
+impl Prove for Broken {
+    fn base(&self) -> BoxFuture<'_, Result<Vec<GateReport>, PipelineError>> {
+        let verdict = Verdict::Infra { reason: "no such tool".into() };
+        async { Ok(vec![GateReport::bare(GateKind::Typecheck, verdict)]) }.boxed()
+    }
+
+    fn candidate<'a>(
+        &'a self,
+        _: &'a CandidateId,
+        _: &'a TreeId,
+    ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>> {
+        panic!("a candidate was gated although the base could not be")
+    }
+}
+
+#[tokio::test]
+async fn gates_that_can_not_run_on_the_base_end_the_run_before_a_model_is_paid() {
+    let (record, _) = run(&Phases { prove: Box::new(Broken), ..all() }, 5).await;
+    assert_eq!((record.exit, record.lanes.len()), (Exit::Infra, 0));
+    assert!(record.decision.reason.contains("no such tool"), "{}", record.decision.reason);
+}
+
+struct Cut;
+
+impl Work for Cut {
+    fn attempt(&self, _: LaneRun, _: CancellationToken) -> BoxFuture<'static, Attempt> {
+        let stop = Stop::Limit { limit: Limit::Iterations };
+        async { Attempt { diff: b"right".to_vec(), ..Attempt::nothing(stop) } }.boxed()
+    }
+}
+
+// contract R23
+#[tokio::test]
+async fn partial_work_never_wins_by_itself() {
+    let (record, _) = run(&Phases { work: Some(Box::new(Cut)), ..all() }, 2).await;
+    assert_eq!(record.exit, Exit::NoWinner);
+    let Outcome::NoWinner { reason, closest } = record.decision.outcome else { panic!("a winner") };
+    assert_eq!(reason, NoWinner::OnlyPartial);
+    assert!(!closest.is_empty(), "it is named, so that it can be asked for");
+}

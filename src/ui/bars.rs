@@ -1,0 +1,161 @@
+//! The live view: what happened scrolls up, what goes on stands below.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::Listen;
+use super::words::{spent, whose, words};
+use crate::model::printable::line;
+use crate::model::{LaneId, RunEvent, Stage, Usage, duration};
+
+/// Redraws a second, at most.
+const REDRAWS: u8 = 10;
+
+/// Bars that live as long as what they show.
+pub struct Bars {
+    all: MultiProgress,
+    stage: ProgressBar,
+    progress: Progress,
+    live: BTreeMap<String, ProgressBar>,
+}
+
+/// Where the run is.
+#[derive(Default)]
+struct Progress {
+    stage: Option<Stage>,
+    units: Option<u32>,
+    done: u32,
+    lanes: BTreeMap<LaneId, Usage>,
+}
+
+impl Bars {
+    /// Bars on standard error.
+    pub fn stderr() -> Self {
+        Self::on(ProgressDrawTarget::stderr_with_hz(REDRAWS))
+    }
+
+    /// Bars on any target.
+    pub fn on(target: ProgressDrawTarget) -> Self {
+        let all = MultiProgress::with_draw_target(target);
+        let stage = all.add(spinner());
+        Self { all, stage, progress: Progress::default(), live: BTreeMap::new() }
+    }
+
+    /// Shows something that goes on, until [`Self::end`] is told of it.
+    fn show(&mut self, key: String, message: String) {
+        let all = &self.all;
+        let bar = self.live.entry(key).or_insert_with(|| all.add(spinner()));
+        bar.set_message(line(&message));
+    }
+
+    fn end(&mut self, key: &str) {
+        if let Some(bar) = self.live.remove(key) {
+            bar.finish_and_clear();
+            self.all.remove(&bar);
+        }
+    }
+
+    fn update(&mut self, event: &RunEvent) {
+        self.progress.take(event);
+        match event {
+            RunEvent::LaneBegan { lane, model } => {
+                self.show(lane_key(lane), format!("{lane}  {model}"));
+            }
+            RunEvent::LaneActivity { lane, turn, activity, usage } => {
+                let text = format!("{lane}  turn {turn}{}  {activity}", spent(usage));
+                self.show(lane_key(lane), text);
+            }
+            RunEvent::LaneEnded { lane, .. } => self.end(&lane_key(lane)),
+            RunEvent::GateBegan { candidate, command } => {
+                let whose = whose(candidate);
+                self.show(format!("gate {whose}"), format!("{whose}  {command}"));
+            }
+            RunEvent::Gated { candidate, .. } => self.end(&format!("gate {}", whose(candidate))),
+            // What the stage before left is over, whether its end was told or not.
+            RunEvent::StageBegan { .. } | RunEvent::Ended { .. } => {
+                let keys: Vec<String> = self.live.keys().cloned().collect();
+                keys.iter().for_each(|key| self.end(key));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Listen for Bars {
+    fn tell(&mut self, event: &RunEvent, at: Duration) {
+        self.update(event);
+        let began = matches!(event, RunEvent::LaneBegan { .. } | RunEvent::GateBegan { .. });
+        let stage = matches!(event, RunEvent::StageBegan { .. });
+        // What has a bar or is in the stage's line needs no line that stays.
+        if let Some(text) = words(event).filter(|_| !began && !stage) {
+            // A terminal that went away is no reason to end a run.
+            let _ = self.all.println(text);
+        }
+        self.stage.set_message(self.progress.message(at));
+    }
+
+    fn tick(&mut self, at: Duration) {
+        self.stage.set_message(self.progress.message(at));
+        self.stage.tick();
+        self.live.values().for_each(ProgressBar::tick);
+    }
+
+    fn close(&mut self) {
+        self.stage.finish_and_clear();
+        // As above.
+        let _ = self.all.clear();
+    }
+}
+
+impl Progress {
+    fn take(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::StageBegan { stage, units } => {
+                (self.stage, self.units, self.done) = (Some(*stage), *units, 0);
+            }
+            RunEvent::LaneActivity { lane, usage, .. } => {
+                self.lanes.insert(lane.clone(), *usage);
+            }
+            RunEvent::LaneEnded { lane, usage, .. } => {
+                self.lanes.insert(lane.clone(), *usage);
+                self.step(Stage::FanOut);
+            }
+            RunEvent::Admitted { .. } => self.step(Stage::Admit),
+            RunEvent::Balloted { .. } => self.step(Stage::Judge),
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, stage: Stage) {
+        if self.stage == Some(stage) {
+            self.done += 1;
+        }
+    }
+
+    /// For example `workers 2 of 5  12.3 s, $0.0300`.
+    fn message(&self, at: Duration) -> String {
+        let Some(stage) = self.stage else { return "starting".to_owned() };
+        let done = match (self.units, self.done) {
+            (Some(units), done) => format!(" {done} of {units}"),
+            (None, 0) => String::new(),
+            (None, done) => format!(" {done}"),
+        };
+        let mut usage = Usage::default();
+        self.lanes.values().for_each(|lane| usage += *lane);
+        format!("{stage}{done}  {}{}", duration(at.as_millis() as u64), spent(&usage))
+    }
+}
+
+fn lane_key(lane: &LaneId) -> String {
+    format!("lane {lane}")
+}
+
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::no_length();
+    match ProgressStyle::with_template("{spinner} {wide_msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

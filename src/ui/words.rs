@@ -1,0 +1,121 @@
+//! An event as one line for people. Foreign text in it is sanitised.
+
+use crate::model::printable::line;
+use crate::model::{
+    Admission, Ballot, CandidateId, Choice, Decision, GateReport, LaneId, Order, Outcome, RunEvent,
+    Stop, Usage, Verdict, duration,
+};
+
+/// The longest line, in characters: more of a message is in the record.
+const LONGEST: usize = 300;
+
+/// The line of an event that stays to be read; `None` for what only a live view shows.
+pub fn words(event: &RunEvent) -> Option<String> {
+    let text = match event {
+        RunEvent::Started { run, title, attempts, scripted } => {
+            let scripted = if *scripted { ", the models are SCRIPTED" } else { "" };
+            format!("run {run}: {title} ({attempts} attempt{}{scripted})", plural(*attempts))
+        }
+        RunEvent::StageBegan { stage, units: Some(units) } => format!("{stage}: {units} to do"),
+        RunEvent::StageBegan { stage, units: None } => stage.to_string(),
+        RunEvent::LaneBegan { lane, model } => format!("{lane} began with {model}"),
+        RunEvent::LaneActivity { .. } => return None,
+        RunEvent::LaneEnded { lane, stop, candidate, usage } => {
+            lane_ended(lane, stop, candidate.as_ref(), usage)
+        }
+        RunEvent::Admitted { candidate, lane, admission } => admitted(candidate, lane, admission),
+        RunEvent::GateBegan { candidate, command } => {
+            format!("{} runs {command}", whose(candidate))
+        }
+        RunEvent::Gated { candidate, report } => gated(candidate, report),
+        RunEvent::Balloted { ballot } => balloted(ballot),
+        RunEvent::Warned { warning } => format!("warning: {}", warning.message),
+        RunEvent::Decided { decision } => decided(decision),
+        RunEvent::Ended { exit, usage, millis } => {
+            let cost = spent(usage);
+            format!("{exit} (exit {}) after {}{cost}", exit.code(), duration(*millis))
+        }
+    };
+    let text = line(&text);
+    Some(match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    })
+}
+
+/// The base, or a candidate.
+pub fn whose(candidate: &Option<CandidateId>) -> String {
+    candidate.as_ref().map_or_else(|| "base".to_owned(), CandidateId::to_string)
+}
+
+fn lane_ended(
+    lane: &LaneId,
+    stop: &Stop,
+    candidate: Option<&CandidateId>,
+    usage: &Usage,
+) -> String {
+    let left = candidate.map_or("no candidate".to_owned(), |id| format!("candidate {id}"));
+    let why = match stop {
+        Stop::Failed { message, .. } => format!(": {message}"),
+        _ => String::new(),
+    };
+    format!("{lane} {stop}{why}, {left}{}", spent(usage))
+}
+
+fn admitted(candidate: &CandidateId, lane: &LaneId, admission: &Admission) -> String {
+    match admission {
+        Admission::Admitted { files, .. } => {
+            let count = files.len() as u32;
+            format!("{candidate} of {lane} applies: {count} file{}", plural(count))
+        }
+        Admission::Refused(refusal) => {
+            format!("{candidate} of {lane} refused, {}: {}", refusal.code, refusal.message)
+        }
+    }
+}
+
+fn gated(candidate: &Option<CandidateId>, report: &GateReport) -> String {
+    let why = match &report.verdict {
+        Verdict::Pass => String::new(),
+        Verdict::Fail { reason } => format!(" {reason}"),
+        Verdict::Infra { reason } => format!(" could not run: {reason}"),
+        Verdict::Skipped { reason } => format!(" skipped: {reason}"),
+    };
+    let time =
+        if report.millis > 0 { format!(" ({})", duration(report.millis)) } else { String::new() };
+    format!("{} {} {}{why}{time}", whose(candidate), report.gate, report.verdict.mark())
+}
+
+fn balloted(ballot: &Ballot) -> String {
+    let Ballot { judge, left, right, .. } = ballot;
+    let order = match ballot.order {
+        Order::Forward => "first shown first",
+        Order::Reverse => "first shown last",
+    };
+    match &ballot.choice {
+        Choice::Left => format!("{judge}: {left} over {right} ({order})"),
+        Choice::Right => format!("{judge}: {right} over {left} ({order})"),
+        Choice::Tie => format!("{judge}: {left} and {right} tie ({order})"),
+        Choice::Abstain { reason } => format!("{judge} abstains on {left} and {right}: {reason}"),
+    }
+}
+
+fn decided(decision: &Decision) -> String {
+    let reason = &decision.reason;
+    match &decision.outcome {
+        Outcome::Winner { candidate, .. } => {
+            format!("winner {candidate}, confidence {}: {reason}", decision.confidence)
+        }
+        Outcome::NoWinner { reason: why, .. } => format!("no winner, {why}: {reason}"),
+        Outcome::Gated { .. } => reason.clone(),
+    }
+}
+
+/// What was spent, when anything was.
+pub fn spent(usage: &Usage) -> String {
+    if usage.calls == 0 { String::new() } else { format!(", {}", usage.cost) }
+}
+
+fn plural(count: u32) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
