@@ -5,6 +5,7 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::fs::CWD;
-use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+use rustix::thread::LinkNameSpaceType;
 use serde::{Deserialize, Serialize};
 
 use super::sys::{self, Forked};
@@ -44,6 +45,9 @@ pub(super) struct Outcome {
     pub detail: String,
 }
 
+/// The probe that only the engine can judge: whether what the job left behind is dead.
+pub(super) const DESCENDANT: &str = "surviving-descendant";
+
 /// What an attack answers: how it succeeded, or what stopped it.
 type Attack = Result<String, String>;
 
@@ -59,7 +63,7 @@ pub(super) const PROBES: [&str; 11] = [
     "new-namespace",
     "mount",
     "privileges",
-    "surviving-descendant",
+    DESCENDANT,
 ];
 
 /// Runs every attack and prints the outcomes.
@@ -88,7 +92,7 @@ pub(super) fn main(plan: &str) -> ExitCode {
     // Here `stopped` only says that the descendant is alive now; the engine looks for it later.
     let left = leave_descendant();
     let detail = left.clone().unwrap_or_else(|error| error);
-    line(&mut text, Outcome { name: "surviving-descendant".into(), stopped: left.is_ok(), detail });
+    line(&mut text, Outcome { name: DESCENDANT.into(), stopped: left.is_ok(), detail });
     match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -152,13 +156,7 @@ fn caller_environment() -> Attack {
 }
 
 fn inherited_descriptor() -> Attack {
-    use std::os::fd::BorrowedFd;
-    let open = |number: i32| {
-        // SAFETY: the number is only asked about; it is not used if it is not open.
-        let fd = unsafe { BorrowedFd::borrow_raw(number) };
-        rustix::io::fcntl_getfd(fd).is_ok()
-    };
-    match (3..1024).find(|number| open(*number)) {
+    match (3..1024).find(|number| sys::is_open(*number)) {
         Some(number) => Ok(format!("descriptor {number} is open")),
         None => Err("no descriptor but the standard ones".into()),
     }
@@ -193,35 +191,36 @@ fn write_outside(plan: &Plan) -> Attack {
 }
 
 fn new_namespace() -> Attack {
-    let unshare = |flags, name: &str| {
-        // SAFETY: this process has one thread and does nothing with shared descriptors.
-        said(unsafe { rustix::thread::unshare_unsafe(flags) }, name)
-    };
     let enter = || {
         let file = std::fs::File::open("/proc/1/ns/mnt").map_err(|error| error.to_string())?;
         let kind = Some(LinkNameSpaceType::Mount);
-        let entered =
-            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), kind);
+        let entered = rustix::thread::move_into_link_name_space(file.as_fd(), kind);
         said(entered, "entered the init's mount namespace")
     };
     let clone3 = sys::try_clone3(libc::CLONE_NEWUSER as u64);
     any([
         said(clone3, "made a user namespace with clone3"),
         enter(),
-        unshare(UnshareFlags::NEWNS, "made a mount namespace"),
-        unshare(UnshareFlags::NEWUSER, "made a user namespace"),
+        said(sys::try_unshare(libc::CLONE_NEWNS), "made a mount namespace"),
+        said(sys::try_unshare(libc::CLONE_NEWUSER), "made a user namespace"),
     ])
 }
 
+/// Each is only tried when the one before was stopped, and none would do harm on its own.
 fn mount() -> Attack {
     use rustix::mount::{FsOpenFlags, MountFlags, UnmountFlags};
-    let flags = FsOpenFlags::empty();
-    any([
-        said(rustix::mount::mount("none", "/tmp", "tmpfs", MountFlags::empty(), None), "mounted"),
-        said(rustix::mount::fsopen("tmpfs", flags), "opened a file system to mount"),
-        said(rustix::mount::unmount("/proc", UnmountFlags::DETACH), "unmounted /proc"),
-        said(rustix::process::chroot("/tmp"), "changed the root"),
-    ])
+    let attempts: [fn() -> Attack; 4] = [
+        || said(rustix::mount::fsopen("tmpfs", FsOpenFlags::empty()), "opened a file system"),
+        || said(rustix::process::chroot("/tmp"), "changed the root"),
+        || said(rustix::mount::unmount("/dev/shm", UnmountFlags::DETACH), "unmounted"),
+        || {
+            said(
+                rustix::mount::mount("none", "/tmp", "tmpfs", MountFlags::empty(), None),
+                "mounted",
+            )
+        },
+    ];
+    any(attempts.into_iter().map(|attempt| attempt()))
 }
 
 fn privileges() -> Attack {
@@ -242,8 +241,12 @@ fn privileges() -> Attack {
     any([
         said(node, "made a device file"),
         said(sys::try_ptrace(1), "traced the init"),
-        said(std::fs::write("/proc/sys/kernel/core_pattern", "x"), "wrote a sysctl"),
+        said(open_to_write("/proc/sys/kernel/core_pattern"), "may write a sysctl"),
     ])
+}
+
+fn open_to_write(path: &str) -> std::io::Result<std::fs::File> {
+    std::fs::OpenOptions::new().write(true).open(path)
 }
 
 /// Leaves a daemon behind that ignores requests to end: its own session, orphaned on purpose.

@@ -10,6 +10,7 @@ mod descent;
 mod jail;
 mod job;
 mod launcher;
+mod leftover;
 mod permit;
 mod probe;
 mod sys;

@@ -10,12 +10,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::advice;
-use super::canary::{CANARY_ARGUMENT, Outcome, PROBES, Plan};
+use super::canary::{CANARY_ARGUMENT, DESCENDANT, Outcome, PROBES, Plan};
 use super::job::{JobExit, JobSpec, Limits, Mount, Network, SandboxError};
+use super::leftover;
 use super::tier::Tier;
 use super::warden::{self, Warden};
 use crate::model::RunToken;
 
+/// Where the bait is planted.
+const DIR: &str = "/tmp";
+/// How its directory's name begins.
+const PREFIX: &str = "bakeoff-bait-";
 /// Where the canary's program is in the strong tier's view.
 const CANARY_PATH: &str = "/run/bakeoff-canary";
 /// How long a killed descendant may take to vanish from the process table.
@@ -117,7 +122,10 @@ async fn attack(warden: &Warden, tier: Tier) -> Result<Vec<Probe>, SandboxError>
 
 impl Bait {
     fn plant(warden: &Warden) -> std::io::Result<Self> {
-        let dir = tempfile::Builder::new().prefix("bakeoff-bait-").tempdir_in("/tmp")?;
+        for left in leftover::of_the_dead(Path::new(DIR), PREFIX) {
+            let _ = std::fs::remove_dir_all(left);
+        }
+        let dir = tempfile::Builder::new().prefix(&leftover::name(PREFIX, "")).tempdir_in(DIR)?;
         let nonce = warden::secret();
         let secret_file = dir.path().join("secret");
         std::fs::write(&secret_file, warden.planted_secret())?;
@@ -167,10 +175,13 @@ impl Bait {
             }
             Some(outcome) => {
                 let seen = outcome.stopped.then(|| self.seen_from_outside(name)).flatten();
+                let died = outcome.stopped && name == DESCENDANT;
+                let said =
+                    if died { "it died with the job".into() } else { outcome.detail.clone() };
                 Probe {
                     name: name.into(),
                     stopped: outcome.stopped && seen.is_none(),
-                    detail: seen.unwrap_or_else(|| outcome.detail.clone()),
+                    detail: seen.unwrap_or(said),
                 }
             }
         };
@@ -181,6 +192,8 @@ impl Bait {
     fn seen_from_outside(&self, name: &str) -> Option<String> {
         let connected = || Some("a connection came in".to_owned());
         match name {
+            // What is not there is no bait.
+            "secret-file" => std::fs::metadata(&self.plan.secret_file).err().map(|e| e.to_string()),
             "tcp-connect" => self.tcp.accept().is_ok().then(connected)?,
             "unix-path-connect" => self.path.accept().is_ok().then(connected)?,
             "unix-abstract-connect" => self.named.accept().is_ok().then(connected)?,
@@ -188,7 +201,7 @@ impl Bait {
                 let name = format!(".bakeoff-canary-{}", self.plan.nonce);
                 self.dir.path().join(name).exists().then(|| "a file was written".to_owned())
             }
-            "surviving-descendant" => survivor(&self.plan.nonce),
+            DESCENDANT => survivor(&self.plan.nonce),
             _ => None,
         }
     }

@@ -247,3 +247,16 @@ pub(super) fn outlive(seconds: u32, ready: impl FnOnce()) -> ! {
         }
     }
 }
+
+/// Whether descriptor `number` is open.
+pub(super) fn is_open(number: i32) -> bool {
+    // SAFETY: F_GETFD only asks.
+    unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
+}
+
+/// Tries to leave a namespace for a new one, as an attack does.
+pub(super) fn try_unshare(flags: libc::c_int) -> Result<()> {
+    // SAFETY: the caller has one thread, and the flags name no shared memory or descriptors.
+    check(unsafe { libc::unshare(flags) }.into())?;
+    Ok(())
+}

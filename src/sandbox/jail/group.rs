@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
+use super::super::leftover;
 use super::super::warden::proto::WireSpec;
 
 const MOUNT: &str = "/sys/fs/cgroup";
@@ -31,7 +32,7 @@ impl Group {
     pub(in super::super) fn make(spec: &WireSpec, id: u64) -> Self {
         let mut group = Self(Vec::new());
         if rustix::process::geteuid().is_root() {
-            let name = format!("{PREFIX}{}-{id}", std::process::id());
+            let name = leftover::name(PREFIX, &id.to_string());
             // The init counts, too.
             let processes = spec.processes.saturating_add(1).to_string();
             let memory = spec.memory_bytes.to_string();
@@ -99,21 +100,9 @@ fn places_of(line: &str) -> Vec<PathBuf> {
 
 /// Removes the groups of wardens that were killed before they could.
 pub(in super::super) fn sweep() {
-    for place in places() {
-        let Ok(entries) = std::fs::read_dir(place) else { continue };
-        for entry in entries.flatten() {
-            if entry.file_name().to_str().is_some_and(is_left_over) {
-                let _ = std::fs::remove_dir(entry.path());
-            }
-        }
+    for dir in places().iter().flat_map(|place| leftover::of_the_dead(place, PREFIX)) {
+        let _ = std::fs::remove_dir(dir);
     }
-}
-
-fn is_left_over(name: &str) -> bool {
-    let warden = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
-    warden.is_some_and(|(pid, _)| {
-        pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists()
-    })
 }
 
 #[cfg(test)]
@@ -131,14 +120,5 @@ mod tests {
         );
         assert_eq!(paths("0::/"), ["/sys/fs/cgroup/"]);
         assert!(paths("2:cpu:/").is_empty());
-    }
-
-    #[test]
-    fn only_groups_of_dead_wardens_are_left_over() {
-        let mine = format!("bakeoff-{}-7", std::process::id());
-        assert!(!super::is_left_over(&mine));
-        assert!(!super::is_left_over("user.slice"));
-        assert!(!super::is_left_over("bakeoff-x-1"));
-        assert!(super::is_left_over("bakeoff-4194305-1"));
     }
 }

@@ -6,7 +6,7 @@ use landlock::{
 };
 
 use super::super::warden::proto::{WireMount, WireSpec};
-use super::system::{DEVICES, ETC};
+use super::system::{DEVICES, ETC, ETC_NETWORK};
 use super::view::AtStep;
 
 const ABI_WANTED: ABI = ABI::V6;
@@ -21,8 +21,8 @@ const PROGRAMS: [&str; 8] =
 pub(super) fn restrict(spec: &WireSpec) -> Result<(), String> {
     let read = AccessFs::from_read(ABI_WANTED);
     let all = AccessFs::from_all(ABI_WANTED);
-    let mut rules = new_rules()?;
-    for path in PROGRAMS.iter().map(|path| (*path).to_owned()).chain(etc()) {
+    let mut rules = new_rules(spec.host_network)?;
+    for path in PROGRAMS.iter().map(|path| (*path).to_owned()).chain(etc(spec.host_network)) {
         rules = allow_if_there(rules, &path, read)?;
     }
     rules = allow_if_there(rules, "/proc", read)?;
@@ -45,16 +45,21 @@ pub(super) fn restrict(spec: &WireSpec) -> Result<(), String> {
     }
 }
 
-fn etc() -> impl Iterator<Item = String> {
-    ETC.iter().map(|name| format!("/etc/{name}"))
+fn etc(host_network: bool) -> impl Iterator<Item = String> {
+    let network: &[&str] = if host_network { &ETC_NETWORK } else { &[] };
+    ETC.iter().chain(network).map(|name| format!("/etc/{name}"))
 }
 
-fn new_rules() -> Result<RulesetCreated, String> {
-    Ruleset::default()
+fn new_rules(host_network: bool) -> Result<RulesetCreated, String> {
+    let rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(ABI_WANTED))
+        .and_then(|rules| rules.scope(Scope::from_all(ABI_WANTED)));
+    if host_network {
+        return rules.and_then(Ruleset::create).at_step("prepare Landlock");
+    }
+    rules
         .and_then(|rules| rules.handle_access(AccessNet::from_all(ABI_WANTED)))
-        .and_then(|rules| rules.scope(Scope::from_all(ABI_WANTED)))
         .and_then(Ruleset::create)
         .at_step("prepare Landlock")
 }

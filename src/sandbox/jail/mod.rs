@@ -8,6 +8,7 @@ mod group;
 mod init;
 mod landlock;
 mod limits;
+mod mounts;
 mod scratch;
 mod seccomp;
 mod start;
@@ -24,10 +25,16 @@ use super::sys::{self, Forked};
 use super::tier::Tier;
 use super::warden::proto::{WireError, WireSpec};
 
-pub(super) use group::{Group, sweep as sweep_groups};
+pub(super) use group::Group;
 pub(super) use scratch::Scratch;
 pub(super) use seccomp::{Filters, Sockets};
 use view::AtStep;
+
+/// Tidies up after wardens that were killed before they could.
+pub(super) fn sweep() {
+    group::sweep();
+    scratch::sweep();
+}
 
 /// A started job, as the warden holds it.
 #[derive(Debug)]

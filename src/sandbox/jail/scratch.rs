@@ -8,8 +8,21 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
+use super::super::leftover;
 use super::super::warden::proto::{WireMount, WireSpec};
 use super::view::AtStep;
+
+/// Where the folders are made.
+const DIR: &str = "/tmp";
+/// How their names begin.
+const PREFIX: &str = "bakeoff-job-";
+
+/// Removes the folders of wardens that were killed before they could.
+pub(in super::super) fn sweep() {
+    for dir in leftover::of_the_dead(Path::new(DIR), PREFIX) {
+        let _ = std::fs::remove_dir_all(dir);
+    }
+}
 
 /// A job's private folder. It is removed when dropped.
 #[derive(Debug)]
@@ -28,8 +41,7 @@ impl Scratch {
     /// # Errors
     /// In words, when a mount can't be had without mounting.
     pub(in super::super) fn prepare(spec: &mut WireSpec, id: u64) -> Result<Self, String> {
-        let name = format!("bakeoff-job-{}-{id}", std::process::id());
-        let top = Self(Path::new("/tmp").join(name));
+        let top = Self(Path::new(DIR).join(leftover::name(PREFIX, &id.to_string())));
         std::fs::DirBuilder::new().mode(0o700).create(&top.0).at_step("make a private folder")?;
         let mut moved = vec![("/tmp".into(), top.0.join("tmp"))];
         make(&moved[0].1)?;

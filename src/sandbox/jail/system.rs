@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use super::view::{AtStep, Part, What, bind, dev_skeleton, device, devpts, private_tmp};
+use super::mounts::{bind, device, devpts, private_tmp, skeleton};
+use super::view::{AtStep, Part, What};
 
 /// Directories with programs and libraries. A link (`/bin` to `usr/bin`) is made again as a link.
 const PROGRAMS: [&str; 9] =
@@ -33,7 +34,7 @@ pub(super) const ETC: [&str; 18] = [
 ];
 
 /// What a job with the host's network needs beside that to resolve names.
-const ETC_NETWORK: [&str; 3] = ["resolv.conf", "hosts", "host.conf"];
+pub(super) const ETC_NETWORK: [&str; 3] = ["resolv.conf", "hosts", "host.conf"];
 
 /// The devices of a job. None of them reaches hardware.
 pub(super) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -88,7 +89,7 @@ fn etc(parts: &mut Vec<Part>, host_network: bool) -> Result<(), String> {
 }
 
 fn dev(parts: &mut Vec<Part>) -> Result<(), String> {
-    parts.push(Part { at: "/dev".into(), what: What::Tree(dev_skeleton()?) });
+    parts.push(Part { at: "/dev".into(), what: What::Tree(skeleton()?) });
     for name in DEVICES {
         let path = Path::new("/dev").join(name);
         if path.exists() {

@@ -42,7 +42,7 @@ pub(super) struct Keeper {
 impl Keeper {
     /// Without jobs. Compiles the filters that every job shares, and tidies up after dead wardens.
     pub(super) fn new() -> Self {
-        jail::sweep_groups();
+        jail::sweep();
         Self {
             table: Table::default(),
             replies: Vec::new(),

@@ -60,6 +60,29 @@ fn paths_with_symbolic_links_are_resolved_first() {
 }
 
 #[test]
+fn a_hostile_link_at_a_mount_point_leads_nowhere() {
+    for system in STRONG {
+        on(system, || async {
+            let (dir, outside) = (folder(), folder());
+            let point = dir.path().join("cache");
+            std::os::unix::fs::symlink(outside.path(), &point).unwrap();
+            let launcher = launcher().await;
+            let mount = Mount::Tmp { at: point.clone(), bytes: 1 << 20 };
+            let script = format!("echo x > {}/made", point.display());
+            let spec = JobSpec { mounts: vec![shared(dir.path()), mount.clone()], ..sh(&script) };
+            let _ = run(&launcher, spec).await;
+            assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+            // Even to a directory that the view has, it stays in the view.
+            std::fs::remove_file(&point).unwrap();
+            std::os::unix::fs::symlink("/usr/lib", &point).unwrap();
+            let spec = JobSpec { mounts: vec![shared(dir.path()), mount], ..sh(&script) };
+            let _ = run(&launcher, spec).await;
+            assert!(!Path::new("/usr/lib/made").exists());
+        });
+    }
+}
+
+#[test]
 fn an_overlay_takes_writes_and_leaves_its_layers_alone() {
     for system in STRONG {
         on(system, || async {

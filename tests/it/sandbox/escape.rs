@@ -455,3 +455,17 @@ fn the_operators_setup_may_have_the_network_and_nothing_else() {
         assert_eq!(text.lines().next().unwrap(), lines.to_string(), "{text}");
     });
 }
+
+#[test]
+fn a_setup_with_the_network_works_in_the_weaker_tier() {
+    if !python() {
+        return eprintln!("no python3 among the system's programs: sockets are not tried");
+    }
+    on(System::NoNamespaces, || async {
+        let target = target();
+        let script = "import socket,os; socket.create_connection(('127.0.0.1',int(os.environ['PORT'])),3); print('connected')";
+        let spec = target.job(["/usr/bin/python3", "-c", script]);
+        let spec = JobSpec { network: Network::Host, ..spec };
+        assert_eq!(output(&launcher().await, spec).await, "connected\n");
+    });
+}

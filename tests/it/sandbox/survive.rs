@@ -398,6 +398,7 @@ fn warden_of(nonce: &str) -> rustix::process::Pid {
 fn engines_killed_at_random_points_leave_nothing() {
     // contract C10
     let nonce = nonce();
+    let mut pids = Vec::new();
     for round in 0..12 {
         let mut engine = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "sandbox::survive::engine_to_be_killed", "--nocapture"])
@@ -413,5 +414,14 @@ fn engines_killed_at_random_points_leave_nothing() {
         engine.kill().unwrap();
         engine.wait().unwrap();
         all_die(&nonce);
+        pids.push(engine.id());
+    }
+    // What they left in the temporary directory goes with the next start.
+    on(System::Here, || async { launcher().await });
+    for pid in pids {
+        let prefix = format!("bakeoff-bait-{pid}-");
+        let left = std::fs::read_dir("/tmp").unwrap().flatten();
+        let left = left.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+        assert_eq!(left.count(), 0, "{prefix}");
     }
 }
