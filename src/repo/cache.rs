@@ -78,15 +78,34 @@ pub(crate) fn fill_pack(dir: &Path, repo: &Repository, tree: Oid) -> Result<()> 
         return Ok(());
     }
     files::make_private(&making).at("create", &making)?;
-    let mut builder = repo.packbuilder().doing("collect the base tree")?;
+    let own = open_to_pack(repo, &making)?;
+    let mut builder = own.packbuilder().doing("collect the base tree")?;
     builder.set_threads(0);
     builder.insert_tree(tree).map_err(|e| missing(&e))?;
     builder.write(&making, 0o444).map_err(|e| missing(&e))?;
+    let config = making.join(PACK_CONFIG);
+    fs::remove_file(&config).at("remove", &config)?;
     for entry in fs::read_dir(&making).at("list", &making)? {
         let path = entry.at("list", &making)?.path();
         File::open(&path).and_then(|file| file.sync_all()).at("write", &path)?;
     }
     fs::rename(&making, &done).at("complete", &done)
+}
+
+/// The name of the configuration while packing.
+const PACK_CONFIG: &str = "config";
+
+/// A second handle on the user's repository with a configuration of our own, which is held in `making`:
+/// only the objects are the user's. Nothing is stored as a delta, because looking for one costs most of
+/// the time, and a run's pack is read more often than it is moved.
+fn open_to_pack(repo: &Repository, making: &Path) -> Result<Repository> {
+    let path = making.join(PACK_CONFIG);
+    // The library takes the largest size that it tries a delta for from the cache's size.
+    fs::write(&path, "[pack]\n\tdeltaCacheSize = 1\n").at("write", &path)?;
+    let own = Repository::open(repo.path()).doing("open the repository")?;
+    let config = git2::Config::open(&path).doing("open the repository")?;
+    own.set_config(&config).doing("open the repository")?;
+    Ok(own)
 }
 
 fn missing(e: &git2::Error) -> RepoError {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use git2::{ErrorClass, ErrorCode, Repository, RepositoryOpenFlags};
 
-use super::error::{GitContext, RepoError, Result, lossy};
+use super::error::{GitContext, RepoError, Result};
 use super::objects::{GITLINK, LINK, TREE, canonical, list, oid, read_blob};
 use super::{edit, gitdiff, suggest};
 use crate::model::{CommitId, TreeId};
@@ -219,9 +219,4 @@ fn check_head(repo: &Repository, top: &Path) -> Result<()> {
             reason: format!("HEAD can't be resolved ({}); check it with `git status`", e.message()),
         }),
     }
-}
-
-/// A path of the working tree as bytes, for messages.
-pub(super) fn show(path: &Path) -> String {
-    lossy(path.as_os_str().as_bytes())
 }

@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use bakeoff::model::{LaneId, TreeId};
+use bakeoff::model::{Admission, LaneId, TreeId};
+use bakeoff::patch::{Rules, admit};
 
 use super::{Fixture, git, text};
 
@@ -86,7 +87,8 @@ fn random_edit(root: &Path, choices: &mut Choices) {
 fn the_diff_of_random_edits_is_gits() {
     let fixture = Fixture::sample();
     let store = fixture.store("r");
-    for seed in 0..60 {
+    let mut admitted = 0;
+    for seed in 0..40 {
         let workspace = store.lease(&LaneId::of("a", 1)).unwrap();
         let mut choices = Choices(seed);
         for _ in 0..=choices.below(8) {
@@ -103,6 +105,13 @@ fn the_diff_of_random_edits_is_gits() {
         let tree = git(&workspace.path, &["write-tree"]);
         let new = TreeId::new(text(&tree).trim());
         assert_eq!(text(&store.diff_trees(store.base_tree(), &new).unwrap()), text(&ours));
+        // What the patch rules let through gives that tree too.
+        if let Admission::Admitted { tree, .. } =
+            admit(&ours, store.base_tree(), &store, &Rules::default()).unwrap()
+        {
+            assert_eq!(tree, new, "seed {seed}");
+            admitted += 1;
+        }
         // What we print gives git the tree that git itself has seen.
         git(&workspace.path, &["reset", "-q", "--hard"]);
         let patch = fixture.dir.path().join("patch");
@@ -112,4 +121,5 @@ fn the_diff_of_random_edits_is_gits() {
         }
         assert_eq!(git(&workspace.path, &["write-tree"]), tree, "seed {seed}");
     }
+    assert!(admitted >= 5, "only {admitted} of the random diffs are admitted");
 }
