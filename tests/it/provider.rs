@@ -214,6 +214,41 @@ async fn a_key_that_the_server_echoes_is_masked_and_its_words_are_cut() {
     assert!(error.message.contains("[secret]") && !format!("{error:?}").contains(KEY), "{error}");
 }
 
+/// Where a test's log goes.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_most_talkative_log_holds_no_key() {
+    let log = Log::default();
+    let to = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || to.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    for wire in BOTH {
+        let echo = json!({"error": {"message": format!("overloaded, {KEY}")}}).to_string();
+        let server = Server::scripted([Reply::json(503, &echo), good(wire)]);
+        let provider = Retrying::new(connect(&endpoint(&server, wire)).unwrap(), quick());
+        ask(&provider).await.unwrap();
+    }
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("asking again") && log.contains("[secret]"), "{log}");
+    assert!(!log.contains(KEY), "{log}");
+}
+
 #[tokio::test]
 async fn credentials_in_the_url_stay_out_of_errors() {
     let server =
