@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use bakeoff::config::{Config, Sources};
 use bakeoff::model::chat::{
     Block, Delta, Message, ModelReply, ModelRequest, Purpose, ReplyStop, Role, ToolChoice, ToolSpec,
 };
@@ -510,6 +511,22 @@ async fn lanes_share_one_rate_gate() {
     let at: Vec<_> = server.requests().iter().map(|request| request.at).collect();
     assert_eq!(at.len(), 10, "nobody was refused a second time");
     assert!(at[1..].iter().all(|later| *later >= at[0] + wait), "{at:?}");
+}
+
+#[test]
+fn the_default_models_have_a_price_so_that_a_budget_can_be_kept() {
+    let nothing = |_: &str| None;
+    let sources = Sources { user: None, repository: None, trusted: false, env: &nothing };
+    let config = Config::load(&sources).unwrap();
+    let mut seen = 0;
+    for (name, provider) in &config.providers {
+        for model in &provider.default_models.value {
+            let most = Pricing::new(name).most(model, 1000, 1000);
+            assert!(most > Some(MicroUsd(0)), "{name}:{model} {most:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 3);
 }
 
 /// The parts of a body that must only grow, with cache marks left out.
