@@ -6,6 +6,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::anthropic::VERSION_HEADER;
 use super::endpoint::{is_loopback, shown_host};
 use super::http::{Http, cause};
 use super::mask::Mask;
@@ -93,7 +94,9 @@ fn percent_decoded(text: &str) -> String {
 }
 
 fn mask(endpoint: &Endpoint, url: &Url) -> Mask {
-    let headers = endpoint.headers.iter().map(|(_, value)| value.clone());
+    let told = |name: &str| name.eq_ignore_ascii_case(VERSION_HEADER);
+    let headers = endpoint.headers.iter().filter(|(name, _)| !told(name));
+    let headers = headers.map(|(_, value)| value.clone());
     let key = endpoint.key.as_ref().map(|key| SecretString::from(key.expose_secret().trim()));
     let password = url.password().map(|text| SecretString::from(percent_decoded(text)));
     let query =

@@ -7,15 +7,19 @@ use secrecy::{ExposeSecret, SecretString};
 /// What stands where a secret stood.
 const MASK: &str = "[secret]";
 
+/// The shortest secret that is masked, in bytes: a placeholder such as `x` protects nothing, and taking it
+/// out would make every error unreadable.
+const SHORTEST: usize = 4;
+
 /// The secrets of one endpoint: its key, its extra headers' values, its URL's credentials.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mask(Vec<SecretString>);
 
 impl Mask {
-    /// A mask of these secrets; empty ones are left out.
+    /// A mask of these secrets; very short ones are left out.
     pub(super) fn new(secrets: impl IntoIterator<Item = SecretString>) -> Self {
-        let mut all: Vec<_> =
-            secrets.into_iter().filter(|secret| !secret.expose_secret().is_empty()).collect();
+        let long = |secret: &SecretString| secret.expose_secret().len() >= SHORTEST;
+        let mut all: Vec<_> = secrets.into_iter().filter(long).collect();
         // The longest first, so that a secret inside another one leaves nothing of it.
         all.sort_by_key(|secret| std::cmp::Reverse(secret.expose_secret().len()));
         Self(all)
@@ -61,7 +65,7 @@ mod tests {
 
     #[test]
     fn masks_every_form_and_the_longest_first() {
-        let mask = Mask::new(["sk-a/b\"c".into(), "sk-a".into(), "".into()]);
+        let mask = Mask::new(["sk-a/b\"c".into(), "sk-a".into(), "x".into()]);
         let text = r#"sk-a/b"c, {"k":"sk-a/b\"c"}, ?key=sk-a%2Fb%22c, sk-a!"#;
         assert_eq!(mask.apply(text), r#"[secret], {"k":"[secret]"}, ?key=[secret], [secret]!"#);
         assert!(!format!("{mask:?}").contains("sk-a"));

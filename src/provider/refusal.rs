@@ -104,6 +104,19 @@ const OVERFLOW_WORDS: &[&str] = &[
     "too large for model with",
 ];
 
+/// Words of servers that answer a wrong key with 400: Gemini.
+const BAD_KEY_WORDS: &[&str] = &["api key not valid", "api_key_invalid", "invalid api key"];
+
+/// Words of servers that answer an unknown model with 400: OpenRouter, LiteLLM, Mistral, DeepSeek.
+const UNKNOWN_MODEL_WORDS: &[&str] = &[
+    "not a valid model",
+    "invalid model",
+    "model not exist",
+    "model_not_found",
+    "unknown model",
+    "no such model",
+];
+
 /// The class of an error with this HTTP status (0 for one inside a stream without a status).
 pub(super) fn class(status: u16, words: &Words) -> ErrorClass {
     let status = if matches!(status, 0 | 200) { words.status.unwrap_or(0) } else { status };
@@ -114,6 +127,12 @@ pub(super) fn class(status: u16, words: &Words) -> ErrorClass {
     }
     if says(&["insufficient_quota", "billing_error", "credit balance is too low"]) {
         return ErrorClass::Payment;
+    }
+    if matches!(status, 400 | 422) && says(BAD_KEY_WORDS) {
+        return ErrorClass::Auth;
+    }
+    if matches!(status, 400 | 422) && says(UNKNOWN_MODEL_WORDS) {
+        return ErrorClass::UnknownModel;
     }
     by_status(status).unwrap_or_else(|| by_code(&said))
 }
@@ -295,6 +314,10 @@ mod tests {
                 RateLimited,
             ),
             (404, r#"{"error":"model 'x' not found"}"#, UnknownModel),
+            (400, r#"{"error":{"message":"x/y is not a valid model ID"}}"#, UnknownModel),
+            (400, r#"{"error":{"message":"Model Not Exist","type":"x"}}"#, UnknownModel),
+            (400, r#"{"error":{"message":"Invalid model name in model=z"}}"#, UnknownModel),
+            (400, r#"[{"error":{"code":400,"message":"API key not valid."}}]"#, Auth),
             (
                 529,
                 r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,

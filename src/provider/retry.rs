@@ -132,7 +132,10 @@ impl Retrying {
             let asked = error.retry_after.filter(|asked| !asked.is_zero());
             let wait = asked.map_or(own, |asked| asked.max(own.min(asked * 2)));
             settle(passed, &error, wait);
-            self.may_go_on(&error, wait, &tried).map_err(|why| tried.describe(error, why))?;
+            if let Err(why) = self.may_go_on(&error, wait, &tried) {
+                return Err(tried.describe(error, why));
+            }
+            tracing::info!(class = error.class.name(), ?wait, "asking again: {}", error.message);
             tried.waited += wait;
             pause(wait, cancel).await.map_err(|error| error.charged(tried.charged))?;
         }

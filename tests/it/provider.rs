@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use bakeoff::config::{Config, Sources};
 use bakeoff::model::chat::{
     Block, Delta, Message, ModelReply, ModelRequest, Purpose, ReplyStop, Role, ToolChoice, ToolSpec,
 };
@@ -212,6 +213,41 @@ async fn a_key_that_the_server_echoes_is_masked_and_its_words_are_cut() {
     let in_band = format!("data: {echo}\n\n");
     let error = error_of(Wire::OpenaiChat, Reply::sse(in_band)).await;
     assert!(error.message.contains("[secret]") && !format!("{error:?}").contains(KEY), "{error}");
+}
+
+/// Where a test's log goes.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_most_talkative_log_holds_no_key() {
+    let log = Log::default();
+    let to = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || to.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    for wire in BOTH {
+        let echo = json!({"error": {"message": format!("overloaded, {KEY}")}}).to_string();
+        let server = Server::scripted([Reply::json(503, &echo), good(wire)]);
+        let provider = Retrying::new(connect(&endpoint(&server, wire)).unwrap(), quick());
+        ask(&provider).await.unwrap();
+    }
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("asking again") && log.contains("[secret]"), "{log}");
+    assert!(!log.contains(KEY), "{log}");
 }
 
 #[tokio::test]
@@ -475,6 +511,22 @@ async fn lanes_share_one_rate_gate() {
     let at: Vec<_> = server.requests().iter().map(|request| request.at).collect();
     assert_eq!(at.len(), 10, "nobody was refused a second time");
     assert!(at[1..].iter().all(|later| *later >= at[0] + wait), "{at:?}");
+}
+
+#[test]
+fn the_default_models_have_a_price_so_that_a_budget_can_be_kept() {
+    let nothing = |_: &str| None;
+    let sources = Sources { user: None, repository: None, trusted: false, env: &nothing };
+    let config = Config::load(&sources).unwrap();
+    let mut seen = 0;
+    for (name, provider) in &config.providers {
+        for model in &provider.default_models.value {
+            let most = Pricing::new(name).most(model, 1000, 1000);
+            assert!(most > Some(MicroUsd(0)), "{name}:{model} {most:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 3);
 }
 
 /// The parts of a body that must only grow, with cache marks left out.

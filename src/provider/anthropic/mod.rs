@@ -21,7 +21,8 @@ use crate::model::chat::{ModelReply, ModelRequest};
 const WIRE: &str = "anthropic";
 /// The version of the protocol that is spoken here.
 const VERSION: &str = "2023-06-01";
-const VERSION_HEADER: &str = "anthropic-version";
+/// The header that names the version, which is no secret.
+pub(super) const VERSION_HEADER: &str = "anthropic-version";
 
 /// An Anthropic messages server.
 pub(super) struct Anthropic {
