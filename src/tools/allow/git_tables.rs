@@ -1,112 +1,13 @@
-//! The grammars of the git subcommands.
-//!
-//! Left out everywhere, because they write, run or read something else: `--output`, `-O`,
-//! `--no-index`, `--ext-diff`, `--textconv`, `--filters`, `--show-signature`, `--submodule`,
-//! `--contents`, `-S FILE` of blame, every `…-file` and `…-from-file`, `--stdin`, `--batch…`.
+//! The grammars of the git subcommands: data alone.
 
 use super::git::{Operands, Subcommand};
-use super::grammar::{self, Grammar, Valued};
+use super::git_options::{
+    BARE, DIFF, DIFF_FLAGS, DIFF_OPTIONAL, DIFF_VALUED, LOG, LOG_FLAGS, LOG_OPTIONAL, LOG_VALUED,
+    REF_VALUED,
+};
+use super::grammar::Grammar;
 use super::value::Kind;
 
-const BARE: Grammar = Grammar { dash_values: false, ..grammar::BARE };
-
-const DIFF_FLAGS: &str = "-p -u --patch -s --no-patch --raw --stat --numstat --shortstat --summary --compact-summary \
-    --name-only --name-status --no-color --no-renames --find-copies-harder --pickaxe-all --pickaxe-regex \
-    -R -a --text -b -w --ignore-space-at-eol --ignore-space-change --ignore-all-space --ignore-blank-lines \
-    --ignore-cr-at-eol -W --function-context --exit-code -q --quiet --no-prefix --default-prefix --minimal \
-    --patience --histogram --check --full-index --binary -z --no-ext-diff --no-textconv --patch-with-stat \
-    --patch-with-raw --no-relative --indent-heuristic --no-indent-heuristic --irreversible-delete -D \
-    -t -r --no-color-moved --no-rename-empty --cumulative";
-const DIFF_VALUED: Valued = &[
-    ("-S", Kind::Text),
-    ("-G", Kind::Text),
-    ("-I --ignore-matching-lines", Kind::Text),
-    ("--diff-filter", Kind::Text),
-    ("--inter-hunk-context", Kind::Number),
-    ("--diff-algorithm", Kind::OneOf(&["default", "myers", "minimal", "patience", "histogram"])),
-    ("--anchored", Kind::Text),
-    ("--word-diff-regex", Kind::Text),
-    ("-l", Kind::Number),
-    ("--stat-width --stat-name-width --stat-graph-width --stat-count", Kind::Number),
-    ("--src-prefix --dst-prefix", Kind::Text),
-];
-const DIFF_OPTIONAL: Valued = &[
-    ("-U --unified", Kind::Number),
-    ("-M --find-renames -C --find-copies -B --break-rewrites", Kind::Measure),
-    ("--stat", Kind::Measure),
-    ("--abbrev", Kind::Number),
-    ("--color", Kind::OneOf(&["never", "auto"])),
-    ("--word-diff", Kind::OneOf(&["plain", "porcelain", "none"])),
-    ("-X --dirstat", Kind::Text),
-    ("--ws-error-highlight", Kind::Text),
-    ("--ignore-submodules", Kind::OneOf(&["all", "dirty"])),
-];
-const LOG_FLAGS: &str = "--oneline --graph --no-graph --all --merges --no-merges --first-parent --reverse --topo-order \
-    --date-order --author-date-order --follow --left-right --left-only --right-only --cherry-pick --cherry-mark \
-    --cherry --boundary --parents --children --abbrev-commit --no-abbrev-commit --no-decorate --relative-date \
-    --no-notes --full-history --dense --sparse --simplify-merges --simplify-by-decoration --ancestry-path \
-    --all-match --invert-grep -i --regexp-ignore-case -E --extended-regexp -F --fixed-strings --basic-regexp \
-    -g --walk-reflogs --source --full-diff --log-size -m -c --cc --show-pulls --no-mailmap --not --objects \
-    --no-expand-tabs --remove-empty --combined-all-paths --no-diff-merges --no-show-signature";
-const LOG_VALUED: Valued = &[
-    ("-n --max-count --skip", Kind::Number),
-    ("--since --after --until --before --since-as-filter", Kind::Text),
-    ("--author --committer --grep --grep-reflog", Kind::Text),
-    ("--date", Kind::Text),
-    ("--decorate-refs --decorate-refs-exclude", Kind::Text),
-    ("--encoding", Kind::Text),
-    (
-        "--diff-merges",
-        // `remerge` would run the merge drivers that attributes name.
-        Kind::OneOf(&[
-            "off",
-            "none",
-            "on",
-            "m",
-            "first-parent",
-            "1",
-            "separate",
-            "combined",
-            "c",
-            "dense-combined",
-            "cc",
-        ]),
-    ),
-    ("-L", Kind::LinesOfFile),
-    ("--exclude --glob", Kind::Text),
-];
-const LOG_JOINED: Valued =
-    &[("--format", Kind::Pretty), ("--min-parents --max-parents", Kind::Number)];
-const LOG_OPTIONAL: Valued = &[
-    ("--pretty", Kind::Pretty),
-    ("--decorate", Kind::OneOf(&["short", "full", "auto", "no"])),
-    ("--branches --tags --remotes", Kind::Text),
-    ("--no-walk", Kind::OneOf(&["sorted", "unsorted"])),
-    ("--notes", Kind::Text),
-];
-/// Options of the lists of references.
-const REF_VALUED: Valued = &[
-    ("--contains --no-contains --merged --no-merged --points-at", Kind::Revision),
-    ("--sort --format", Kind::Format),
-    ("--count", Kind::Number),
-];
-
-const DIFF: Grammar = Grammar {
-    flags: &[DIFF_FLAGS],
-    valued: &[DIFF_VALUED],
-    optional: &[DIFF_OPTIONAL, &[("--relative", Kind::Text)]],
-    clusters: false,
-    ..BARE
-};
-const LOG: Grammar = Grammar {
-    flags: &[LOG_FLAGS, DIFF_FLAGS],
-    valued: &[LOG_VALUED, DIFF_VALUED],
-    optional: &[LOG_OPTIONAL, DIFF_OPTIONAL],
-    clusters: false,
-    joined: &[LOG_JOINED],
-    dash_number: true,
-    ..BARE
-};
 const NO_PROGRAMS: &[&str] = &["--no-ext-diff", "--no-textconv"];
 const NO_PROGRAMS_IN_TREE: &[&str] =
     &["--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];

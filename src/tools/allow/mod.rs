@@ -6,6 +6,7 @@
 
 mod commands;
 mod git;
+mod git_options;
 mod git_tables;
 mod grammar;
 mod operands;
