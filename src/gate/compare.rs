@@ -39,7 +39,7 @@ pub fn base_verdict(run: &Outcome) -> Verdict {
         return Verdict::Pass;
     }
     let failures: Vec<&Diagnostic> = run.reading.failures().collect();
-    let what = if failures.is_empty() { run.ending() } else { told(&failures) };
+    let what = if failures.is_empty() { run.ending() } else { told("failure", &failures) };
     Verdict::Fail { reason: format!("the base itself fails: {what}") }
 }
 
@@ -79,7 +79,7 @@ fn verdict(base: &Outcome, run: &Outcome, comparison: &BaseComparison) -> Verdic
     let gone = vanished(base, run);
     if !comparison.new_failures.is_empty() && !run.is_success() {
         let new: Vec<&Diagnostic> = comparison.new_failures.iter().collect();
-        return fail(format!("{} that the base does not have", told(&new)));
+        return fail(told("new failure", &new));
     }
     if !gone.is_empty() && run.dropped > 0 {
         return Verdict::Infra {
@@ -203,11 +203,11 @@ fn stem(name: &str) -> &str {
 }
 
 /// A few failures in words.
-fn told(failures: &[&Diagnostic]) -> String {
+fn told(what: &str, failures: &[&Diagnostic]) -> String {
     let first = failures.first().map(|each| told_one(each)).unwrap_or_default();
     match failures.len() {
-        0 | 1 => format!("1 failure: {first}"),
-        more => format!("{more} failures, first {first}"),
+        0 | 1 => format!("1 {what}: {first}"),
+        more => format!("{more} {what}s, first {first}"),
     }
 }
 

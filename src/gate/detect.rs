@@ -12,6 +12,9 @@ pub struct Detected {
     pub check: Option<CommandSpec>,
     /// The tests. They run only when they are asked for.
     pub test: Option<CommandSpec>,
+    /// Directories that the commands need and that such a repository usually ignores: carried along
+    /// from the checkout when nothing else is said. They need not exist.
+    pub carry: Vec<String>,
 }
 
 /// The base's files below the directory of the gates.
@@ -43,7 +46,26 @@ pub fn detect(read: &dyn Fn(&str) -> Option<Vec<u8>>, dir: &str) -> Detected {
     Detected {
         check: checks.iter().find_map(|find| find(&files)),
         test: tests.iter().find_map(|find| find(&files)),
+        carry: installed(&files),
     }
+}
+
+/// Where package managers install what a repository depends on: beside its files, and in a monorepo
+/// at the top too.
+fn installed(files: &Files<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    if files.has("package.json") || files.has("tsconfig.json") {
+        names.push("node_modules");
+    }
+    if ["pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "mypy.ini", "pytest.ini"]
+        .iter()
+        .any(|file| files.has(file))
+    {
+        names.extend([".venv", "venv"]);
+    }
+    let dir = files.dir.trim_matches('/');
+    let below = names.iter().filter(|_| !dir.is_empty()).map(|name| format!("{dir}/{name}"));
+    names.iter().map(|name| (*name).to_owned()).chain(below).collect()
 }
 
 fn found(line: impl Into<String>, tool: CheckTool, file: &str) -> Option<CommandSpec> {
@@ -216,6 +238,11 @@ mod tests {
         let files = [("Cargo.toml", ""), ("web/tsconfig.json", "{}"), ("web/package.json", "{}")];
         assert!(lines(&files, "web").0.is_some_and(|line| line.contains("tsc")));
         assert_eq!(lines(&files, "web").1, None);
+        let read = |path: &str| {
+            files.iter().find(|(name, _)| *name == path).map(|(_, text)| text.as_bytes().to_vec())
+        };
+        assert_eq!(detect(&read, "web").carry, ["node_modules", "web/node_modules"]);
+        assert!(detect(&read, "").carry.is_empty());
     }
 
     #[test]

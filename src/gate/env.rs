@@ -1,7 +1,8 @@
 //! The whole environment of a gate's command: the toolchains', a few fixed values, and what the
 //! operator named. Nothing is inherited.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use crate::sandbox::Network;
 
@@ -32,8 +33,10 @@ const OFFLINE: [(&str, &str); 6] = [
 ];
 
 /// The environment of one command; a later value of a name takes the place of an earlier one.
+/// `programs` are directories that come first in the search path.
 pub fn environment(
     toolchains: &[(OsString, OsString)],
+    programs: &[PathBuf],
     named: &[(OsString, OsString)],
     network: Network,
 ) -> Vec<(OsString, OsString)> {
@@ -46,7 +49,16 @@ pub fn environment(
             None => all.push((name, value)),
         }
     }
+    if let Some((_, path)) = all.iter_mut().find(|(name, _)| name == "PATH") {
+        *path = first_in(programs, path);
+    }
     all
+}
+
+fn first_in(programs: &[PathBuf], path: &OsStr) -> OsString {
+    let dirs = programs.iter().cloned().chain(std::env::split_paths(path));
+    // A directory with a colon in its name can't be in a search path at all.
+    std::env::join_paths(dirs).unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]
@@ -61,10 +73,11 @@ mod tests {
     fn the_operators_values_win_and_setup_with_a_network_is_not_told_to_be_offline() {
         let path = [("PATH".into(), "/bin".into()), ("GOPROXY".into(), "x".into())];
         let named = [("CI".into(), "no".into())];
-        let off = environment(&path, &named, Network::Off);
+        let off = environment(&path, &["/w/bin".into()], &named, Network::Off);
         assert_eq!(get(&off, "CI").as_deref(), Some("no"));
         assert_eq!(get(&off, "GOPROXY").as_deref(), Some("off"));
-        let on = environment(&path, &[], Network::Host);
+        assert_eq!(get(&off, "PATH").as_deref(), Some("/w/bin:/bin"));
+        let on = environment(&path, &[], &[], Network::Host);
         assert_eq!(get(&on, "GOPROXY").as_deref(), Some("x"));
         assert_eq!(get(&on, "CARGO_NET_OFFLINE"), None);
     }

@@ -48,6 +48,10 @@ pub trait Ground: Send + Sync {
     /// Where a job works: `dir` below the tree's top, as the job sees it.
     fn cwd(&self, dir: &str) -> PathBuf;
 
+    /// The directory of the host into which files can be put before the first job; none where a tree
+    /// stands nowhere.
+    fn host(&self) -> Option<PathBuf>;
+
     /// The id of the tree that really stands there.
     ///
     /// # Errors
@@ -88,6 +92,14 @@ impl Ground for GateTree {
 
     fn cwd(&self, dir: &str) -> PathBuf {
         self.cwd(dir)
+    }
+
+    fn host(&self) -> Option<PathBuf> {
+        self.mounts().into_iter().find_map(|mount| match mount {
+            Mount::Overlay { upper, .. } => Some(upper),
+            Mount::ReadWrite { from, .. } => Some(from),
+            Mount::ReadOnly { .. } | Mount::Tmp { .. } => None,
+        })
     }
 
     fn verify(&self) -> Result<TreeId, RepoError> {

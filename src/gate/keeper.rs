@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use super::error::GateError;
 use super::grounds::{Ground, Grounds, Layer};
 use super::outcome::Outcome;
 use super::protect::{self, Gated};
-use super::{compare, env, report};
+use super::{carry, compare, env, report};
 use crate::jobs::mint_token;
 use crate::model::{
     CandidateId, CommandSpec, EventSink, Flag, GateKind, GatePlan, GateReport, RunEvent, TreeId,
@@ -39,6 +40,8 @@ pub struct Gatekeeper {
     toolchains: Toolchains,
     plan: GatePlan,
     env: Vec<(OsString, OsString)>,
+    checkout: PathBuf,
+    carry: Vec<String>,
     places: Semaphore,
 }
 
@@ -77,7 +80,25 @@ impl Gatekeeper {
         env: Vec<(OsString, OsString)>,
     ) -> Self {
         let places = Semaphore::new(plan.parallel.clamp(1, 1024) as usize);
-        Self { grounds, launch, tier, toolchains, plan, env, places }
+        Self {
+            grounds,
+            launch,
+            tier,
+            toolchains,
+            plan,
+            env,
+            checkout: PathBuf::new(),
+            carry: Vec::new(),
+            places,
+        }
+    }
+
+    /// Directories of the user's checkout at `checkout` that git ignores and the gates need, relative
+    /// to its top. They are copied into the base's tree and lie below every candidate's.
+    #[must_use]
+    pub fn carrying(mut self, checkout: PathBuf, carry: Vec<String>) -> Self {
+        (self.checkout, self.carry) = (checkout, carry);
+        self
     }
 
     /// Setup, typecheck and tests on the base. A base that fails a gate is told, not refused; after a
@@ -95,6 +116,7 @@ impl Gatekeeper {
             return Ok(gates);
         }
         let tree = self.lay(self.grounds.base(), None).await?;
+        self.bring(tree.as_ref(), events).await?;
         let mut stopped = None;
         for (gate, command) in self.commands() {
             let report = match &stopped {
@@ -119,6 +141,30 @@ impl Gatekeeper {
         }
         gates.layer = Some(kept.layer);
         Ok(gates)
+    }
+
+    /// Copies what is carried; tells what may not be.
+    async fn bring(&self, tree: &dyn Ground, events: &EventSink) -> Result<(), GateError> {
+        let Some(into) = tree.host() else { return Ok(()) };
+        for path in self.carry.iter().cloned() {
+            let (grounds, top, into) = (self.grounds.clone(), self.checkout.clone(), into.clone());
+            let name = path.clone();
+            let done = blocking(move || {
+                let base = grounds.base();
+                let tracked = protect::has(grounds.objects(), &base, path.as_bytes())?;
+                Ok(carry::carry(&top, &into, &path, tracked))
+            });
+            let reason = match done.await? {
+                Ok(carry::Carried::Copied | carry::Carried::Absent) => continue,
+                Ok(carry::Carried::Refused(reason)) => reason,
+                Err(error) => error.to_string(),
+            };
+            let message = format!("{name} of the checkout was not carried along: {reason}");
+            events.send(RunEvent::Warned {
+                warning: Warning { code: "not-carried".to_owned(), message },
+            });
+        }
+        Ok(())
     }
 
     /// The plan's commands in their order.
@@ -347,12 +393,13 @@ impl Gatekeeper {
             _ => Network::Off,
         };
         let who = work.who.map_or("base", |id| id.as_str());
+        let programs = carry::program_dirs(&tree.cwd(""), &self.carry);
         let shell = ["sh", "-c", work.command.line.as_str()];
         JobSpec {
             token: mint_token(),
             label: format!("{} {who}", gate_name(work.gate)),
             argv: shell.into_iter().map(OsString::from).collect(),
-            env: env::environment(&self.toolchains.env, &self.env, network),
+            env: env::environment(&self.toolchains.env, &programs, &self.env, network),
             cwd: tree.cwd(&self.plan.dir),
             mounts: self.toolchains.mounts.iter().cloned().chain(tree.mounts()).collect(),
             network,

@@ -3,6 +3,7 @@
 //! Lives here: finding the commands, what defines a gate and therefore comes from the base, reading
 //! the tools' output, comparing with the base, and running it all. Never here: models.
 
+mod carry;
 mod compare;
 mod detect;
 mod env;

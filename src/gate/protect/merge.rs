@@ -42,17 +42,19 @@ pub fn merge(kind: Kind, base: &[u8], now: &[u8]) -> Merged {
 }
 
 fn merge_toml(
-    base: &str,
+    text: &str,
     now: &str,
     put_back: fn(&Table, &mut Table) -> Vec<String>,
 ) -> Option<Merged> {
-    let base: Table = base.parse().ok()?;
+    let base: Table = text.parse().ok()?;
     let mut now: Table = now.parse().ok()?;
     let parts = put_back(&base, &mut now);
     if parts.is_empty() {
         return Some(Merged::Same);
     }
-    Some(Merged::Changed { bytes: toml::to_string(&now).ok()?.into_bytes(), parts })
+    // The base's own text where nothing else is left, so that the tree is the base's again.
+    let text = if now == base { text.to_owned() } else { toml::to_string(&now).ok()? };
+    Some(Merged::Changed { bytes: text.into_bytes(), parts })
 }
 
 /// Lints, profiles, replaced dependencies, build scripts, and which targets are tested.
@@ -140,38 +142,36 @@ fn lookup<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
     if rest.is_empty() { Some(value) } else { lookup(value.as_table()?, rest) }
 }
 
-/// Scripts, test runners' settings and replaced dependencies.
-fn merge_package(base: &str, now: &str) -> Option<Merged> {
-    const KEYS: [&str; 16] = [
-        "scripts",
-        "jest",
-        "vitest",
-        "mocha",
-        "ava",
-        "tap",
-        "nyc",
-        "c8",
-        "babel",
-        "eslintConfig",
-        "overrides",
-        "resolutions",
-        "pnpm",
-        "config",
-        "packageManager",
-        "xo",
-    ];
-    let base: Json = if base.is_empty() {
-        Json::Object(Default::default())
-    } else {
-        serde_json::from_str(base).ok()?
-    };
+/// What of a `package.json` defines a gate: scripts, test runners' settings, replaced dependencies.
+const PACKAGE: [&str; 16] = [
+    "scripts",
+    "jest",
+    "vitest",
+    "mocha",
+    "ava",
+    "tap",
+    "nyc",
+    "c8",
+    "babel",
+    "eslintConfig",
+    "overrides",
+    "resolutions",
+    "pnpm",
+    "config",
+    "packageManager",
+    "xo",
+];
+
+fn merge_package(text: &str, now: &str) -> Option<Merged> {
+    let text = if text.is_empty() { "{}" } else { text };
+    let base: Json = serde_json::from_str(text).ok()?;
     let mut now: Json = serde_json::from_str(now).ok()?;
-    let (base, object) = (base.as_object()?, now.as_object_mut()?);
     let mut parts = Vec::new();
-    for key in KEYS {
-        if base.get(key) == object.get(key) {
+    for key in PACKAGE {
+        if base.get(key) == now.get(key) {
             continue;
         }
+        let object = now.as_object_mut()?;
         match base.get(key) {
             Some(value) => object.insert(key.to_owned(), value.clone()),
             None => object.shift_remove(key),
@@ -181,5 +181,9 @@ fn merge_package(base: &str, now: &str) -> Option<Merged> {
     if parts.is_empty() {
         return Some(Merged::Same);
     }
-    Some(Merged::Changed { bytes: serde_json::to_vec_pretty(&now).ok()?, parts })
+    let bytes = match now == base {
+        true => text.as_bytes().to_vec(),
+        false => serde_json::to_vec_pretty(&now).ok()?,
+    };
+    Some(Merged::Changed { bytes, parts })
 }
