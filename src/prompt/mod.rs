@@ -5,6 +5,8 @@
 //! Never here: network, files, the environment; layers are handed in as text.
 
 mod context;
+mod error;
+mod fences;
 mod field;
 mod templates;
 mod variation;
@@ -20,6 +22,7 @@ pub use context::{
     JudgeTask, SynthBallot, SynthFile, SynthRetry, SynthSystem, SynthTask, WorkerSystem,
     WorkerTask,
 };
+pub use error::PromptError;
 pub use field::{Field, PromptContext};
-pub use templates::{PromptError, Rendered, Templates};
+pub use templates::{Rendered, Templates};
 pub use variation::variation;

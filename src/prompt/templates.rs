@@ -4,15 +4,16 @@
 //! values. After rendering it checks that no template took a fence apart and that a system prompt
 //! states the rule about untrusted text exactly once. Never here: what a prompt says.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use include_dir::{Dir, include_dir};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
 use sha2::{Digest, Sha256};
 
-use super::{Field, PromptContext};
-use crate::fence::{FenceOptions, Fencer, UNTRUSTED_RULE, Untrusted};
+use super::fences::{Fences, ids};
+use super::{PromptContext, PromptError};
+use crate::fence::{Fencer, UNTRUSTED_RULE};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/prompts");
 
@@ -21,51 +22,6 @@ const ENDING: &str = ".md.j2";
 
 /// The ending of the names of system prompts, which state the rule about untrusted text.
 const SYSTEM: &str = "_system";
-
-/// Why a prompt could not be made.
-#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-pub enum PromptError {
-    /// An override or a judge names a template that there is none of.
-    #[error("there is no prompt template `{name}`; known are {known}")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The known names, separated by commas.
-        known: String,
-    },
-    /// A template does not parse, or uses a field that its context does not have.
-    #[error("prompt template `{name}` of the {layer} layer: {message}")]
-    Template {
-        /// The template.
-        name: String,
-        /// The layer it came from.
-        layer: String,
-        /// What is wrong, with the line.
-        message: String,
-    },
-    /// A template changed a fenced text, so that its fence no longer holds.
-    #[error(
-        "prompt template `{name}` of the {layer} layer changes a fenced text: print such fields without filters"
-    )]
-    FenceBroken {
-        /// The template.
-        name: String,
-        /// The layer it came from.
-        layer: String,
-    },
-    /// A system prompt has to state the rule about untrusted text exactly once.
-    #[error(
-        "prompt template `{name}` of the {layer} layer states the rule about untrusted text {count} times: print `untrusted_rule` exactly once"
-    )]
-    Rule {
-        /// The template.
-        name: String,
-        /// The layer it came from.
-        layer: String,
-        /// How often it does.
-        count: usize,
-    },
-}
 
 /// A finished prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +112,7 @@ impl Templates {
     ) -> Result<Rendered, PromptError> {
         let name = context.template();
         let template = self.by_name.get(name).ok_or_else(|| self.unknown(name))?;
-        let mut fences = Fences { fencer, seen: HashSet::new(), made: Vec::new() };
+        let mut fences = Fences::new(fencer);
         let mut fields = fences.object(&context.fields());
         fields.insert("untrusted_rule", Value::from(UNTRUSTED_RULE));
         let mut environment = environment();
@@ -164,7 +120,7 @@ impl Templates {
             .add_template(name, &template.text)
             .and_then(|()| environment.get_template(name)?.render(Value::from_pairs(fields)))
             .map_err(|error| template.error(name, &error))?;
-        template.check(name, &text, &fences.made)?;
+        template.check(name, &text, fences.made())?;
         Ok(Rendered {
             text,
             template: name.to_owned(),
@@ -209,53 +165,6 @@ impl Template {
             return Err(PromptError::Rule { name: name.to_owned(), layer, count });
         }
         Ok(())
-    }
-}
-
-/// The ids of a fence's closing lines.
-fn ids(fence: &str) -> impl Iterator<Item = &str> {
-    fence.lines().filter_map(|line| line.strip_prefix("<<<END UNTRUSTED id=")?.strip_suffix(">>>"))
-}
-
-/// Makes the fences of one prompt.
-struct Fences<'a> {
-    fencer: &'a Fencer,
-    /// What this prompt fenced so far: a text that comes twice gets another label, and so another
-    /// id, so that the end of the first is not an end of the second.
-    seen: HashSet<Untrusted>,
-    made: Vec<String>,
-}
-
-impl Fences<'_> {
-    fn object(&mut self, fields: &[(&'static str, Field)]) -> BTreeMap<&'static str, Value> {
-        fields.iter().map(|(name, field)| (*name, self.value(field))).collect()
-    }
-
-    fn value(&mut self, field: &Field) -> Value {
-        match field {
-            Field::Trusted(text) => Value::from(text.as_str()),
-            Field::Untrusted(text) => self.fence(text, &FenceOptions::default()),
-            Field::Cut(text, options) => self.fence(text, options),
-            Field::Number(number) => Value::from(*number),
-            Field::Flag(flag) => Value::from(*flag),
-            Field::Absent => Value::from(()),
-            Field::List(items) => {
-                let items = items.iter().map(|item| Value::from_pairs(self.object(item)));
-                Value::from(items.collect::<Vec<_>>())
-            }
-        }
-    }
-
-    fn fence(&mut self, text: &Untrusted, options: &FenceOptions) -> Value {
-        let mut text = text.clone();
-        let mut copy = 1;
-        while !self.seen.insert(text.clone()) {
-            copy += 1;
-            text = text.relabelled(&copy.to_string());
-        }
-        let fenced = self.fencer.fence_with(&text, options).text;
-        self.made.push(fenced.clone());
-        Value::from(fenced)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use futures_util::FutureExt;
 
+use super::question::FILES_BYTES;
 use super::*;
-use crate::model::{Cost, JudgeId, JudgeOrigin, Order};
+use crate::model::{CandidateId, Choice, Cost, JudgeId, JudgeOrigin, Order};
 use crate::provider::scripted::{Script, Scripted};
 
 fn finalist(id: &str, diff: &str) -> Finalist {

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::field::margin;
 use super::*;
-use crate::model::{JudgeOrigin, Usage};
+use crate::model::{Choice, Confidence, JudgeOrigin, Order, Usage};
 
 fn ballot(judge: usize, left: usize, right: usize, order: Order, choice: Choice) -> Ballot {
     Ballot {
@@ -82,7 +83,7 @@ fn winner(tally: &Tally) -> Option<CandidateId> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
     fn order_and_repetition_change_nothing((candidates, judges, ballots) in a_panel(), seed in any::<u64>()) {
