@@ -2,6 +2,14 @@
 //!
 //! A test says so by a comment `// contract C6` (or `// contract C6, C7`) above its function.
 //! `BAKEOFF_BLESS=1 cargo test --test contracts` writes the table anew.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that fails may panic, and helpers of tests are no test functions"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

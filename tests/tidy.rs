@@ -1,4 +1,12 @@
 //! Rules of the repository itself: ranks of the modules, sizes of the files, who may do what.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that fails may panic, and helpers of tests are no test functions"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;

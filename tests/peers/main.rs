@@ -2,6 +2,14 @@
 //! them and says in the environment where they are; without it every test here is ignored.
 //!
 //! `BAKEOFF_PEER_AIMOCK` and `BAKEOFF_PEER_LLMOCK` hold the servers' base URLs (`http://127.0.0.1:PORT`).
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that fails may panic, and helpers of tests are no test functions"
+)]
 
 mod provider;
 
