@@ -254,7 +254,7 @@ fn a_clear_winner() {
 
     Gates that did not pass
       c2 check ✗ 1 new error — cargo check (exit 101, 3.2 s)
-        the base passed: 1 new, 0 fixed, 0 as before; src/lib.rs:7 mismatched types
+        the base passed: 1 new, 0 fixed, 0 as before
         | error[E0308]: mismatched types
         |  --> src/lib.rs:7<U+0007>
 

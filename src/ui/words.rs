@@ -81,8 +81,11 @@ fn gated(candidate: &Option<CandidateId>, report: &GateReport) -> String {
         Verdict::Infra { reason } => format!(" could not run: {reason}"),
         Verdict::Skipped { reason } => format!(" skipped: {reason}"),
     };
-    let time =
-        if report.millis > 0 { format!(" ({})", duration(report.millis)) } else { String::new() };
+    let time = if report.millis >= 100 {
+        format!(" ({})", duration(report.millis))
+    } else {
+        String::new()
+    };
     format!("{} {} {}{why}{time}", whose(candidate), report.gate, report.verdict.mark())
 }
 
