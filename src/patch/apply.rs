@@ -175,7 +175,6 @@ fn check_overrun(hunks: &[Hunk], old: &[u8], base: Base, applied: &Applied) -> R
 #[cfg(test)]
 mod tests {
     use super::super::{Rules, parse};
-    use super::*;
 
     fn run(old: &str, hunks: &str) -> Result<String, String> {
         let diff = format!("--- a/x\n+++ b/x\n{hunks}");

@@ -48,7 +48,7 @@ impl Run<'_> {
 
     fn take_lane(&mut self, end: LaneEnd<Attempt>) -> Result<(), PipelineError> {
         let run = end.lane;
-        let attempt = end.result.unwrap_or_else(|stop| Attempt::nothing(stop));
+        let attempt = end.result.unwrap_or_else(Attempt::nothing);
         self.keep_transcript(&run, &attempt)?;
         let why_none = why_no_candidate(&attempt);
         let id = why_none.is_none().then(|| self.next_id());

@@ -129,10 +129,10 @@ impl Progress {
             RunEvent::Gated { candidate: None, report } => {
                 self.last_gate = self.last_gate.max(Some(report.gate));
             }
-            RunEvent::Gated { candidate: Some(candidate), report } => {
-                if self.ends_gates(report) && self.gated.insert(candidate.clone()) {
-                    self.step(Stage::Gate);
-                }
+            RunEvent::Gated { candidate: Some(candidate), report }
+                if self.ends_gates(report) && self.gated.insert(candidate.clone()) =>
+            {
+                self.step(Stage::Gate);
             }
             _ => {}
         }

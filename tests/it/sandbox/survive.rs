@@ -56,7 +56,7 @@ const WAYS: [(&str, &str); 10] = [
 /// How a job's end is brought about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    EndToken,
+    Token,
     Stop,
     Drop,
     TimeLimit,
@@ -83,7 +83,7 @@ async fn try_to_survive(launcher: &Launcher, way: &str, script: &str, end: End) 
     post.reached().await;
     assert!(!alive(&nonce).is_empty(), "{context}: the attack itself does not work");
     match end {
-        End::EndToken => {
+        End::Token => {
             let reaped = launcher.kill_token(&token).await.unwrap();
             assert_eq!((reaped.killed, reaped.survivors.len()), (1, 0), "{context}");
             nothing_alive(&nonce);
@@ -120,14 +120,14 @@ fn nothing_outlives_the_end_of_its_token() {
     // contract C3
     // contract C6
     // contract C9
-    all_ways(System::Here, End::EndToken);
-    all_ways(System::Ordinary, End::EndToken);
+    all_ways(System::Here, End::Token);
+    all_ways(System::Ordinary, End::Token);
 }
 
 #[test]
 fn nothing_outlives_the_end_of_its_token_without_namespaces() {
-    all_ways(System::NoNamespaces, End::EndToken);
-    all_ways(System::Nothing, End::EndToken);
+    all_ways(System::NoNamespaces, End::Token);
+    all_ways(System::Nothing, End::Token);
 }
 
 #[test]
