@@ -31,7 +31,7 @@ pub use error::PipelineError;
 pub use fingerprint::fingerprint;
 pub use models::{Estimate, Models, estimate};
 pub use phases::{
-    Admit, Attempt, Fuse, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
+    Admit, Attempt, Fuse, Heard, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
 };
 pub use run::{Assignment, Given, execute};
 pub use survey::{CONFIG_FILE, OVERRIDES_DIR, Survey};

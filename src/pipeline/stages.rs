@@ -5,7 +5,7 @@ use futures_util::stream;
 
 use super::decide::{Judged, Standing};
 use super::run::{Run, refused};
-use super::{Attempt, PipelineError, Survivor};
+use super::{Attempt, Heard, PipelineError, Survivor};
 use crate::fanout::{FanoutOptions, LaneEnd, LaneRun, lane_runs};
 use crate::journal::Entry;
 use crate::model::{
@@ -158,14 +158,14 @@ impl Run<'_> {
             return Ok(Judged::NotAsked);
         }
         self.begin_stage(Stage::Judge, None)?;
-        let ballots = judge.panel(finalists).await?;
+        let Heard { ballots, unreachable } = judge.panel(finalists).await?;
         for ballot in &ballots {
             self.tell.send(RunEvent::Balloted { ballot: ballot.clone() });
         }
         let valid = ballots.iter().any(|ballot| !matches!(ballot.choice, Choice::Abstain { .. }));
         let judged = match valid {
             true => Judged::Said(judge.tally(finalists, &ballots)),
-            false => Judged::Silent,
+            false => Judged::Silent { unreachable },
         };
         self.record.ballots.extend(ballots);
         if !valid {
