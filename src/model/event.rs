@@ -82,8 +82,8 @@ pub enum RunEvent {
         lane: LaneId,
         /// How.
         stop: Stop,
-        /// The candidate it left, if any.
-        candidate: Option<CandidateId>,
+        /// Whether it left a change. Its candidate is told once the change is admitted or refused.
+        changed: bool,
         /// What it used.
         usage: Usage,
     },

@@ -7,7 +7,7 @@ use super::decide::{Judged, Standing};
 use super::run::{Run, refused};
 use super::{Attempt, Heard, PipelineError, Survivor};
 use crate::fanout::{FanoutOptions, LaneEnd, LaneRun, lane_runs};
-use crate::journal::Entry;
+use crate::journal::{Entry, JournalError, RunDir};
 use crate::model::{
     Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, Kind, LaneId, LaneRecord,
     RunEvent, Stage, Stop, TreeId, Usage,
@@ -37,7 +37,16 @@ impl Run<'_> {
             });
             work.attempt(run, cancel)
         };
-        let ends = crate::fanout::run(runs, &options, start, |_, _| false).await;
+        // Told and kept as each comes back, not when the last one does.
+        let ended = |run: &LaneRun, attempt: &Attempt| {
+            if let Err(error) = keep_transcript(&self.dir, run, attempt) {
+                self.tell.fail(error);
+            }
+            self.tell.send(lane_ended(run, attempt));
+            false
+        };
+        let ends = crate::fanout::run(runs, &options, start, ended).await;
+        self.tell.check()?;
         self.begin_stage(Stage::Admit, Some(ends.len() as u32))?;
         for end in ends {
             self.take_lane(end)?;
@@ -48,16 +57,14 @@ impl Run<'_> {
 
     fn take_lane(&mut self, end: LaneEnd<Attempt>) -> Result<(), PipelineError> {
         let run = end.lane;
-        let attempt = end.result.unwrap_or_else(Attempt::nothing);
-        self.keep_transcript(&run, &attempt)?;
+        let attempt = end.result.unwrap_or_else(|stop| {
+            // It never came back, so nobody was told.
+            let attempt = Attempt::nothing(stop);
+            self.tell.send(lane_ended(&run, &attempt));
+            attempt
+        });
         let why_none = why_no_candidate(&attempt);
         let id = why_none.is_none().then(|| self.next_id());
-        self.tell.send(RunEvent::LaneEnded {
-            lane: run.id.clone(),
-            stop: attempt.stop.clone(),
-            candidate: id.clone(),
-            usage: attempt.usage,
-        });
         self.record.lanes.push(LaneRecord {
             lane: run.id.clone(),
             model: run.lane.model.to_string(),
@@ -72,13 +79,6 @@ impl Run<'_> {
             Some(id) => self.admit_attempt(id, run, attempt),
             None => Ok(()),
         }
-    }
-
-    fn keep_transcript(&self, run: &LaneRun, attempt: &Attempt) -> Result<(), PipelineError> {
-        let text = serde_json::to_vec(&attempt.transcript)
-            .map_err(|error| PipelineError::Internal(error.to_string()))?;
-        let messages = self.dir.artifacts().put(&text)?;
-        Ok(self.dir.append(&Entry::Transcript { lane: run.id.clone(), messages })?)
     }
 
     fn admit_attempt(
@@ -159,9 +159,6 @@ impl Run<'_> {
         }
         self.begin_stage(Stage::Judge, None)?;
         let Heard { ballots, unreachable } = judge.panel(finalists).await?;
-        for ballot in &ballots {
-            self.tell.send(RunEvent::Balloted { ballot: ballot.clone() });
-        }
         let valid = ballots.iter().any(|ballot| !matches!(ballot.choice, Choice::Abstain { .. }));
         let judged = match valid {
             true => Judged::Said(judge.tally(finalists, &ballots)),
@@ -261,6 +258,22 @@ impl Attempt {
             transcript: Vec::new(),
         }
     }
+}
+
+fn lane_ended(run: &LaneRun, attempt: &Attempt) -> RunEvent {
+    RunEvent::LaneEnded {
+        lane: run.id.clone(),
+        stop: attempt.stop.clone(),
+        changed: !attempt.diff.is_empty(),
+        usage: attempt.usage,
+    }
+}
+
+fn keep_transcript(dir: &RunDir, run: &LaneRun, attempt: &Attempt) -> Result<(), JournalError> {
+    // Messages hold nothing that JSON can't.
+    let text = serde_json::to_vec(&attempt.transcript).unwrap_or_default();
+    let messages = dir.artifacts().put(&text)?;
+    dir.append(&Entry::Transcript { lane: run.id.clone(), messages })
 }
 
 /// Why an attempt gives no candidate; `None` when it gives one.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::Listen;
 use super::words::{spent, whose, words};
+use super::{Listen, fitted};
 use crate::model::printable::line;
 use crate::model::{CandidateId, GateKind, GateReport, LaneId, RunEvent, Stage, Usage, duration};
 
@@ -93,7 +93,7 @@ impl Listen for Bars {
         // What has a bar or is in the stage's line needs no line that stays.
         if let Some(text) = words(event).filter(|_| !began && !stage) {
             // A terminal that went away is no reason to end a run.
-            let _ = self.all.println(text);
+            let _ = self.all.println(fitted(&text));
         }
         self.stage.set_message(self.progress.message(at));
     }
