@@ -82,8 +82,8 @@ pub enum RunEvent {
         lane: LaneId,
         /// How.
         stop: Stop,
-        /// The candidate it left, if any.
-        candidate: Option<CandidateId>,
+        /// Whether it left a change that is handed to admission.
+        left_change: bool,
         /// What it used.
         usage: Usage,
     },

@@ -37,7 +37,17 @@ impl Run<'_> {
             });
             work.attempt(run, cancel)
         };
-        let ends = crate::fanout::run(runs, &options, start, |_, _| false).await;
+        // Told as each ends, so that whoever watches sees how many are left.
+        let ended = |run: &LaneRun, attempt: &Attempt| {
+            tell.send(lane_ended(&run.id, attempt));
+            false
+        };
+        let ends = crate::fanout::run(runs, &options, start, ended).await;
+        for end in &ends {
+            if let Err(stop) = &end.result {
+                tell.send(lane_ended(&end.lane.id, &Attempt::nothing(stop.clone())));
+            }
+        }
         self.begin_stage(Stage::Admit, Some(ends.len() as u32))?;
         for end in ends {
             self.take_lane(end)?;
@@ -52,12 +62,6 @@ impl Run<'_> {
         self.keep_transcript(&run, &attempt)?;
         let why_none = why_no_candidate(&attempt);
         let id = why_none.is_none().then(|| self.next_id());
-        self.tell.send(RunEvent::LaneEnded {
-            lane: run.id.clone(),
-            stop: attempt.stop.clone(),
-            candidate: id.clone(),
-            usage: attempt.usage,
-        });
         self.record.lanes.push(LaneRecord {
             lane: run.id.clone(),
             model: run.lane.model.to_string(),
@@ -159,9 +163,6 @@ impl Run<'_> {
         }
         self.begin_stage(Stage::Judge, None)?;
         let ballots = judge.panel(finalists).await?;
-        for ballot in &ballots {
-            self.tell.send(RunEvent::Balloted { ballot: ballot.clone() });
-        }
         let valid = ballots.iter().any(|ballot| !matches!(ballot.choice, Choice::Abstain { .. }));
         let judged = match valid {
             true => Judged::Said(judge.tally(finalists, &ballots)),
@@ -260,6 +261,15 @@ impl Attempt {
             millis: 0,
             transcript: Vec::new(),
         }
+    }
+}
+
+fn lane_ended(lane: &LaneId, attempt: &Attempt) -> RunEvent {
+    RunEvent::LaneEnded {
+        lane: lane.clone(),
+        stop: attempt.stop.clone(),
+        left_change: why_no_candidate(attempt).is_none(),
+        usage: attempt.usage,
     }
 }
 

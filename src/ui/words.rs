@@ -20,8 +20,8 @@ pub fn words(event: &RunEvent) -> Option<String> {
         RunEvent::StageBegan { stage, units: None } => stage.to_string(),
         RunEvent::LaneBegan { lane, model } => format!("{lane} began with {model}"),
         RunEvent::LaneActivity { .. } => return None,
-        RunEvent::LaneEnded { lane, stop, candidate, usage } => {
-            lane_ended(lane, stop, candidate.as_ref(), usage)
+        RunEvent::LaneEnded { lane, stop, left_change, usage } => {
+            lane_ended(lane, stop, *left_change, usage)
         }
         RunEvent::Admitted { candidate, lane, admission } => admitted(candidate, lane, admission),
         RunEvent::GateBegan { candidate, command } => {
@@ -48,13 +48,8 @@ pub fn whose(candidate: &Option<CandidateId>) -> String {
     candidate.as_ref().map_or_else(|| "base".to_owned(), CandidateId::to_string)
 }
 
-fn lane_ended(
-    lane: &LaneId,
-    stop: &Stop,
-    candidate: Option<&CandidateId>,
-    usage: &Usage,
-) -> String {
-    let left = candidate.map_or("no candidate".to_owned(), |id| format!("candidate {id}"));
+fn lane_ended(lane: &LaneId, stop: &Stop, left_change: bool, usage: &Usage) -> String {
+    let left = if left_change { "left a change" } else { "left no change" };
     let why = match stop {
         Stop::Failed { message, .. } => format!(": {message}"),
         _ => String::new(),
