@@ -1,5 +1,7 @@
 //! Integration tests, one binary: what they need of the product is its own executable.
 
+mod bad_input;
+mod commands;
 mod demo;
 mod gate;
 mod jobs;
@@ -12,3 +14,4 @@ mod repo;
 mod sandbox;
 mod support;
 mod tools;
+mod untouched;
