@@ -8,9 +8,7 @@
 use std::time::{Duration, Instant};
 
 use bakeoff::model::RunToken;
-use bakeoff::sandbox::{
-    JobSpec, Launch, Launcher, Limits, Network, Permit, Warden, WardenOptions,
-};
+use bakeoff::sandbox::{JobSpec, Launch, Launcher, Limits, Network, Permit, Warden, WardenOptions};
 use tokio_util::sync::CancellationToken;
 
 const ROUNDS: usize = 50;

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::diff::wanted;
 use super::launch::{Prepared, config, perform};
 use super::output::{write_json, write_stdout};
-use super::{CliError, Exit};
+use super::{CliError, Exit, record};
 use crate::journal::{RunDir, Runs};
 use crate::model::{CandidateId, EventSink, Family, RunRecord};
 use crate::pipeline::{Applier, Destination, Given, Moved, Step, Survey};
@@ -47,7 +47,7 @@ impl Args {
     /// Applies.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
         let dir = Runs::new(&context.state).find(&self.run)?;
-        let record = dir.record()?;
+        let record = record::read(&dir)?;
         let Some(candidate) = wanted(&record, self.candidate.as_deref())? else {
             return Err(CliError::no_winner(format!(
                 "run {} has no winner: {}; --candidate ID applies another candidate that passed the gates",
@@ -90,6 +90,9 @@ struct Written {
 }
 
 fn text(candidate: &CandidateId, step: &Written) -> String {
+    if step.paths.is_empty() && step.commit.is_none() {
+        return format!("{candidate} is there already: nothing was written\n");
+    }
     let files = step.paths.iter().map(|path| format!("  {}\n", report::line(path)));
     let place = match &step.commit {
         Some(commit) => format!("commit {commit}"),

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::finish::applied_diff;
 use super::output::write_stdout;
-use super::{CliError, Exit};
+use super::{CliError, Exit, record};
 use crate::journal::Runs;
 use crate::model::{ArtifactId, CandidateId, RunRecord};
 
@@ -25,7 +25,7 @@ impl Args {
     /// Prints the diff.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
         let dir = Runs::new(&context.state).find(&self.run)?;
-        let record = dir.record()?;
+        let record = record::read(&dir)?;
         let Some(wanted) = wanted(&record, self.candidate.as_deref())? else {
             return Err(CliError::no_winner(format!(
                 "run {} has no winner: {}; --candidate ID prints another diff",

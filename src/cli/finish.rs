@@ -6,7 +6,8 @@ use super::apply::apply_winner;
 use super::context::Context;
 use super::flags::OutputFlags;
 use super::launch::{Request, perform, prepare};
-use super::output::{write_file, write_json, write_stdout};
+use super::output::{is_special, write_file, write_json, write_stdout};
+use super::record::kept;
 use super::{CliError, Exit, preview};
 use crate::journal::RunDir;
 use crate::model::{CandidateId, RunRecord};
@@ -29,14 +30,23 @@ pub fn carry_out(
     let result = perform(prepared, listener.sink(), context);
     listener.close();
     let (record, dir) = result?;
-    finish(&record, &dir, output, context)
+    finish(&record, &dir, output, context).map_err(|error| kept(error, &dir))
 }
 
 /// A run is paid for: where its result can't be written is told before it begins.
 fn check_output(output: &OutputFlags) -> Result<(), CliError> {
-    let Some(path) = output.output.as_deref().filter(|path| *path != Path::new("-")) else {
+    let Some(path) = output.output.as_deref() else { return Ok(()) };
+    if path == Path::new("-") {
+        return match output.json || output.events {
+            true => Err(CliError::usage(
+                "-o - and --json or --events would mix two results on standard output; write the diff to a file",
+            )),
+            false => Ok(()),
+        };
+    }
+    if is_special(path) {
         return Ok(());
-    };
+    }
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() || !dir.is_dir() {
         return Err(CliError::usage(format!(
@@ -79,6 +89,10 @@ pub fn finish(
             write_stdout(report::diff(diff, &context.style()).as_bytes())?;
         }
     }
+    // A run that a signal ended hands over nothing: its winner is there to be asked for.
+    if record.exit != Exit::Done {
+        return Ok(told(record, dir));
+    }
     if let (Some(path), Some(diff)) = (&output.output, &winner) {
         write_file(path, diff)?;
     }
@@ -86,6 +100,18 @@ pub fn finish(
         apply_winner(record, dir, context)?;
     }
     Ok(record.exit)
+}
+
+/// The exit of a run without a result to hand over; a signal's is told in words, too.
+fn told(record: &RunRecord, dir: &RunDir) -> Exit {
+    match record.exit {
+        Exit::Interrupted | Exit::Terminated => {
+            let path = dir.path().display();
+            let message = format!("the run was stopped; what was done so far is in {path}");
+            CliError { exit: record.exit, message }.report()
+        }
+        exit => exit,
+    }
 }
 
 /// The diff between the base and a candidate's tree, as any git applies it.

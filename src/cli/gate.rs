@@ -1,5 +1,6 @@
 //! `bakeoff gate`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::context::Context;
@@ -17,7 +18,7 @@ use crate::model::RunKind;
 pub struct Args {
     /// Diffs: files, directories, FAMILY:PATH, prediction files, revisions
     #[arg(required = true, value_name = "SOURCE")]
-    sources: Vec<String>,
+    sources: Vec<OsString>,
     /// The instance of a prediction file that speaks of several
     #[arg(long, value_name = "ID")]
     instance: Option<String>,

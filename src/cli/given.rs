@@ -1,6 +1,8 @@
 //! Diffs that were made elsewhere: files, directories, `FAMILY:PATH`, prediction files, revisions.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -24,7 +26,7 @@ struct Prediction {
 
 /// Reads every source. `instance` chooses among the instances of a prediction file.
 pub fn read(
-    sources: &[String],
+    sources: &[OsString],
     instance: Option<&str>,
     survey: &Survey,
 ) -> Result<Vec<Given>, CliError> {
@@ -35,26 +37,38 @@ pub fn read(
     Ok(all)
 }
 
-fn read_one(source: &str, instance: Option<&str>, survey: &Survey) -> Result<Vec<Given>, CliError> {
+fn read_one(
+    source: &OsStr,
+    instance: Option<&str>,
+    survey: &Survey,
+) -> Result<Vec<Given>, CliError> {
     if let Some(found) = at_path(None, Path::new(source), instance)? {
         return Ok(found);
     }
-    if let Some((family, rest)) =
-        source.split_once(':').filter(|(family, rest)| !family.is_empty() && !rest.is_empty())
-    {
-        if let Some(found) = at_path(Some(family), Path::new(rest), instance)? {
+    if let Some((family, rest)) = split_family(source) {
+        if let Some(found) = at_path(Some(&family), Path::new(rest), instance)? {
             return Ok(found);
         }
-        if let Ok(diff) = survey.diff_of(rest) {
-            return Ok(vec![given(rest.to_owned(), family, diff)]);
+        if let Some(Ok(diff)) = rest.to_str().map(|rev| survey.diff_of(rev)) {
+            return Ok(vec![given(rest.to_string_lossy().into_owned(), &family, diff)]);
         }
     }
-    match survey.diff_of(source) {
-        Ok(diff) => Ok(vec![given(source.to_owned(), source, diff)]),
+    let name = source.to_string_lossy();
+    match survey.diff_of(&name) {
+        Ok(diff) => Ok(vec![given(name.clone().into_owned(), &name, diff)]),
         Err(error) => Err(CliError::usage(format!(
-            "{source:?} is no file, no directory and no revision of the repository ({error})"
+            "{name:?} is no file, no directory and no revision of the repository ({error})"
         ))),
     }
+}
+
+/// `FAMILY:REST`, when both are there. The rest may be a path of any bytes.
+fn split_family(source: &OsStr) -> Option<(String, &OsStr)> {
+    let bytes = source.as_bytes();
+    let at = bytes.iter().position(|byte| *byte == b':')?;
+    let family = std::str::from_utf8(&bytes[..at]).ok()?;
+    let rest = &bytes[at + 1..];
+    (!family.is_empty() && !rest.is_empty()).then(|| (family.to_owned(), OsStr::from_bytes(rest)))
 }
 
 /// The diffs at a path; `None` when nothing is there.

@@ -9,12 +9,14 @@ use super::CliError;
 use super::context::Context;
 use super::flags::{GateFlags, JudgeFlags, LaneFlags, RepoFlags};
 use super::plan::{Ingredients, resolve};
-use super::{given, signals};
+use super::{given, record, signals};
 use crate::config::{Config, Sources, TrustStore, content_hash};
 use crate::control::{Control, Watch};
 use crate::journal::{JournalError, Masker, RunDir, Runs};
 use crate::model::{EventSink, Plan, RunKind, RunRecord, Task};
-use crate::pipeline::{Commission, Equipment, Given, Survey, conduct};
+use crate::pipeline::{
+    Commission, Equipment, Given, Stopped, Survey, check_judges, conduct, unpriced,
+};
 use crate::sandbox::{Warden, WardenOptions};
 
 /// What a command asks for.
@@ -32,7 +34,7 @@ pub struct Request<'a> {
     /// Judges, for `run` and `pick`.
     pub judges: Option<&'a JudgeFlags>,
     /// Sources of diffs, for `pick` and `gate`.
-    pub sources: &'a [String],
+    pub sources: &'a [OsString],
     /// The instance of a prediction file.
     pub instance: Option<&'a str>,
     /// Stands in for the user's `config.toml` (the demo's and the selftests' own).
@@ -82,7 +84,31 @@ pub fn prepare(request: Request<'_>, context: &Context) -> Result<Prepared, CliE
         dirty: request.repo.dirty,
     };
     let (plan, config) = resolve(ingredients)?;
+    check(&survey, &plan, &config, trusted, context)?;
     Ok(Prepared { survey, plan, config, given, kind: request.kind, trusted })
+}
+
+/// What would end the run only once it is under way is told here.
+fn check(
+    survey: &Survey,
+    plan: &Plan,
+    config: &Config,
+    trusted: bool,
+    context: &Context,
+) -> Result<(), CliError> {
+    gate_env(plan, context)?;
+    if !plan.judging.judges.is_empty() {
+        check_judges(survey, &context.config, trusted, &plan.judging.judges)?;
+    }
+    match unpriced(plan, config).first().filter(|_| plan.limits.budget.is_some()) {
+        None => Ok(()),
+        Some(model) => Err(CliError::usage(format!(
+            "a budget can't be kept with {model}: its price is unknown; state it in config.toml under \
+             [providers.{}.prices] as \"{}\" = {{ input = USD, output = USD }} per million tokens, or leave \
+             --budget out",
+            model.provider, model.model
+        ))),
+    }
 }
 
 /// The config of all layers below the flags, and whether the repository is trusted.
@@ -142,29 +168,25 @@ pub fn perform(
         plan: prepared.plan,
         given: prepared.given,
         cancel: CancellationToken::new(),
+        stopped: Stopped::default(),
     };
+    let stopped = commission.stopped.clone();
     let result = runtime.block_on(async {
-        let signals = signals::watch(commission.cancel.clone())?;
+        signals::watch(&commission.cancel, &commission.stopped)?;
         let watch = Watch::default();
         let listener = watch.over(listener);
         let control = Control::serve(dir.path(), watch, commission.cancel.clone())
             .map_err(|error| JournalError::io("create", dir.path(), error))?;
         let record = conduct(prepared.survey, commission, equipment, &dir, listener).await;
         drop(control);
-        Ok((record?, signals.caught()))
+        Ok(record?)
     });
     // Threads that still read a dead connection must not hold up the end.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    result.and_then(|(record, caught)| match caught {
-        Some(exit) => Err(CliError {
-            exit,
-            message: format!(
-                "stopped by a signal; what was done so far is in {}",
-                dir.path().display()
-            ),
-        }),
-        None => Ok((record, dir)),
-    })
+    match result {
+        Ok(record) => Ok((record, dir)),
+        Err(error) => Err(record::broken_off(error, stopped.get().copied(), &dir)),
+    }
 }
 
 fn equipment(

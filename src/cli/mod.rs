@@ -21,6 +21,7 @@ mod pick;
 mod plan;
 mod preview;
 mod probe;
+mod record;
 mod run;
 mod runs;
 mod scenario;

@@ -1,5 +1,6 @@
 //! `bakeoff pick`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::context::Context;
@@ -20,7 +21,7 @@ use crate::model::RunKind;
 pub struct Args {
     /// Diffs: files, directories, FAMILY:PATH, prediction files, revisions
     #[arg(required = true, value_name = "SOURCE")]
-    sources: Vec<String>,
+    sources: Vec<OsString>,
     /// The task that the diffs are for; judges need it
     #[arg(long, value_name = "TEXT")]
     task: Option<String>,

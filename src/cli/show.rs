@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::output::{write_json, write_stdout};
-use super::{CliError, Exit};
+use super::{CliError, Exit, record};
 use crate::journal::Runs;
 use crate::report;
 
@@ -27,7 +27,7 @@ impl Args {
             write_json(&schemars::schema_for!(crate::model::RunRecord))?;
             return Ok(Exit::Done);
         }
-        let record = Runs::new(&context.state).find(&self.run)?.record()?;
+        let record = record::read(&Runs::new(&context.state).find(&self.run)?)?;
         if self.json {
             write_json(&record)?;
         } else {

@@ -127,6 +127,13 @@ impl RunDir {
         &self.artifacts
     }
 
+    /// Removes the directory of a run that never wrote a line of its journal, and says so. Nothing is
+    /// lost by that; a directory that can't be removed stays.
+    pub fn discard_blank(&self) -> bool {
+        let lines = fs::metadata(self.dir.join("journal.jsonl")).map_or(0, |meta| meta.len());
+        lines == 0 && fs::remove_dir_all(&self.dir).is_ok()
+    }
+
     /// Appends a line and syncs it. Does nothing on a run that was opened for reading.
     ///
     /// # Errors

@@ -23,6 +23,8 @@ pub enum NoWinner {
     OnlyPartial,
     /// Every lane failed on its model's server.
     ModelsUnreachable,
+    /// No lane left a change, and at least one failed on this machine (disk, workspace, engine).
+    LanesFailed,
     /// A limit of the run ended it before a winner.
     LimitReached,
     /// The operator stopped the run.
@@ -37,7 +39,7 @@ pub enum Basis {
     OnlySurvivor,
     /// Judges' ballots, over the evidence.
     Judges,
-    /// No model was asked: gates and agreement of independent families alone.
+    /// No judge spoke: gates and agreement of independent families alone.
     Evidence,
 }
 

@@ -82,8 +82,8 @@ pub enum RunEvent {
         lane: LaneId,
         /// How.
         stop: Stop,
-        /// Whether it left a change. Its candidate is told once the change is admitted or refused.
-        changed: bool,
+        /// Whether it left a change that is handed to admission.
+        left_change: bool,
         /// What it used.
         usage: Usage,
     },

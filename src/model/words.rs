@@ -39,6 +39,7 @@ words! {
         NoConfidentChoice => "no confident choice",
         OnlyPartial => "only PARTIAL candidates passed",
         ModelsUnreachable => "models could not be reached",
+        LanesFailed => "every lane failed",
         LimitReached => "a limit was reached",
         Cancelled => "cancelled",
     }

@@ -11,7 +11,7 @@ use super::adapters::{GateProve, PatchAdmit};
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, load_layers};
 use super::models::Models;
-use super::run::{Assignment, Given, execute};
+use super::run::{Assignment, Given, Stopped, execute};
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
@@ -40,6 +40,8 @@ pub struct Commission {
     pub given: Vec<Given>,
     /// Ends the run early: the operator's signal.
     pub cancel: CancellationToken,
+    /// Which signal it was.
+    pub stopped: Stopped,
 }
 
 /// What the process lends to a run.
@@ -298,6 +300,7 @@ impl Builder {
             warnings: self.warnings(),
             definitions: self.layers.origins(),
             limit,
+            stopped: self.commission.stopped.clone(),
         }
     }
 

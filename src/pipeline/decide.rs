@@ -40,6 +40,7 @@ pub fn no_survivor(lanes: &[LaneRecord], candidates: &[CandidateRecord]) -> Deci
     let reason = why_no_survivor(lanes, candidates);
     let (reason, text) = match reason {
         NoWinner::ModelsUnreachable => (reason, unreachable_text(lanes)),
+        NoWinner::LanesFailed => (reason, failed_text(lanes)),
         NoWinner::NoCandidates => (reason, "no lane left a change".to_owned()),
         NoWinner::NothingApplied => (reason, "no diff applies to the base".to_owned()),
         NoWinner::GatesCouldNotRun => (reason, infra_text(candidates)),
@@ -77,7 +78,12 @@ fn why_no_survivor(lanes: &[LaneRecord], candidates: &[CandidateRecord]) -> NoWi
 
 /// Failures of the workspace or the engine itself are not the model server's.
 fn is_provider_failure(stop: &Stop) -> bool {
-    matches!(stop, Stop::Failed { class, .. } if class != "workspace" && class != "internal" && class != "sandbox")
+    matches!(stop, Stop::Failed { .. }) && !is_own_failure(stop)
+}
+
+fn is_own_failure(stop: &Stop) -> bool {
+    let own = ["workspace", "internal", "sandbox"];
+    matches!(stop, Stop::Failed { class, .. } if own.contains(&class.as_str()))
 }
 
 fn no_candidate(lanes: &[LaneRecord]) -> NoWinner {
@@ -85,22 +91,35 @@ fn no_candidate(lanes: &[LaneRecord]) -> NoWinner {
         NoWinner::ModelsUnreachable
     } else if !lanes.is_empty() && lanes.iter().all(|lane| lane.stop == Stop::Cancelled) {
         NoWinner::Cancelled
+    } else if lanes.iter().any(|lane| is_own_failure(&lane.stop)) {
+        NoWinner::LanesFailed
     } else {
         NoWinner::NoCandidates
     }
 }
 
 fn unreachable_text(lanes: &[LaneRecord]) -> String {
+    let said = failures(lanes, |lane| lane.model.clone());
+    format!("no lane could reach its model: {said}")
+}
+
+fn failed_text(lanes: &[LaneRecord]) -> String {
+    let said = failures(lanes, |lane| lane.lane.to_string());
+    format!("no lane left a change, and not all of them could work: {said}")
+}
+
+/// What the failed lanes said, each thing once, under a name for the lane.
+fn failures(lanes: &[LaneRecord], name: impl Fn(&LaneRecord) -> String) -> String {
     let mut said: Vec<String> = Vec::new();
     for lane in lanes {
         if let Stop::Failed { message, .. } = &lane.stop {
-            let line = format!("{}: {message}", lane.model);
+            let line = format!("{}: {message}", name(lane));
             if !said.contains(&line) {
                 said.push(line);
             }
         }
     }
-    format!("no lane could reach its model: {}", said.join("; "))
+    said.join("; ")
 }
 
 fn infra_text(candidates: &[CandidateRecord]) -> String {
@@ -233,6 +252,7 @@ pub fn exit_of(decision: &Decision, candidates: &[CandidateRecord]) -> Exit {
         Outcome::NoWinner { reason, .. } => match reason {
             NoWinner::ModelsUnreachable => Exit::Models,
             NoWinner::GatesCouldNotRun => Exit::Infra,
+            NoWinner::LanesFailed => Exit::Internal,
             NoWinner::LimitReached => Exit::Limit,
             NoWinner::Cancelled => Exit::Interrupted,
             _ => Exit::NoWinner,

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::PipelineError;
 use super::survey::{OVERRIDES_DIR, Survey};
 use crate::judge::{JudgeLayer, Judges};
+use crate::model::JudgeId;
 use crate::prompt::Templates;
 
 /// The ending of a prompt's file.
@@ -60,6 +61,19 @@ pub fn load_layers(survey: &Survey, user: &Path, trusted: bool) -> Result<Layers
     }
     let judges = Judges::load(&judges, &templates).map_err(config)?;
     Ok(Layers { templates, judges })
+}
+
+/// Whether every judge of the plan is there, told before anything is paid.
+///
+/// # Errors
+/// When a judge is not there, or a layer can't be read.
+pub fn check_judges(
+    survey: &Survey,
+    user: &Path,
+    trusted: bool,
+    judges: &[JudgeId],
+) -> Result<(), PipelineError> {
+    load_layers(survey, user, trusted)?.judges.select(judges).map(drop).map_err(config)
 }
 
 fn config(error: impl std::fmt::Display) -> PipelineError {

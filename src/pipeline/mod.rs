@@ -29,10 +29,11 @@ pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
 pub use error::PipelineError;
 pub use fingerprint::fingerprint;
-pub use models::{Estimate, Models, estimate};
+pub use layers::check_judges;
+pub use models::{Estimate, Models, estimate, unpriced};
 pub use phases::{
     Admit, Attempt, Fuse, Heard, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
 };
-pub use run::{Assignment, Given, execute};
+pub use run::{Assignment, Given, Stopped, execute};
 pub use survey::{CONFIG_FILE, OVERRIDES_DIR, Survey};
 pub use tell::Teller;

@@ -168,6 +168,20 @@ impl Provider for Recorded {
     }
 }
 
+/// The models of a plan whose price is not known, so that no budget can be kept with them.
+pub fn unpriced(plan: &Plan, config: &Config) -> Vec<ModelRef> {
+    let lanes = plan.lanes.iter().map(|lane| &lane.model);
+    let all = lanes.chain(&plan.judging.models).chain(&plan.judging.synth);
+    let unknown = |model: &&ModelRef| {
+        let provider = config.provider(&model.provider).ok();
+        provider.and_then(|provider| pricing(provider).most(&model.model, 1, 1)).is_none()
+    };
+    let mut found: Vec<ModelRef> = all.filter(unknown).cloned().collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
 /// The most that a plan can ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {

@@ -1,6 +1,7 @@
 //! Walks one run through its stages.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
@@ -10,9 +11,9 @@ use super::tell::Teller;
 use super::{Phases, PipelineError, Survivor};
 use crate::journal::{Entry, RunDir};
 use crate::model::{
-    Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Family,
-    GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION, RunEvent,
-    RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+    Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Exit,
+    Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
+    RunEvent, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
 
 /// A diff that was made elsewhere.
@@ -47,7 +48,12 @@ pub struct Assignment {
     pub definitions: BTreeMap<String, String>,
     /// Why the run's own token was cancelled, if it is: by a limit rather than by a person.
     pub limit: CancellationToken,
+    /// The signal that ended the run, once one did.
+    pub stopped: Stopped,
 }
+
+/// How a run that was ended by a signal is to end. Who catches the signal sets it, then cancels.
+pub type Stopped = Arc<OnceLock<Exit>>;
 
 /// Runs an order to its end, tells of it, and writes its record.
 ///
@@ -74,6 +80,7 @@ pub(super) struct Run<'a> {
     pub(super) given: Vec<Given>,
     pub(super) record: RunRecord,
     limit: CancellationToken,
+    stopped: Stopped,
     began: Instant,
 }
 
@@ -99,11 +106,12 @@ impl<'a> Run<'a> {
             scripted: order.scripted,
         });
         let (given, limit) = (order.given.clone(), order.limit.clone());
+        let stopped = order.stopped.clone();
         let record = blank_record(order, dir, engine);
         for warning in &record.warnings {
             tell.warn(warning.clone());
         }
-        Ok(Self { phases, dir, tell, cancel, given, record, limit, began: Instant::now() })
+        Ok(Self { phases, dir, tell, cancel, given, record, limit, stopped, began: Instant::now() })
     }
 
     async fn stages(&mut self) -> Result<Decision, PipelineError> {
@@ -116,7 +124,7 @@ impl<'a> Run<'a> {
             return Ok(gated(&self.record.candidates));
         }
         let survivors = self.survivors()?;
-        if self.cancelled() && survivors.len() != 1 {
+        if self.cancelled() && (survivors.len() != 1 || self.record.kind == RunKind::Gate) {
             return Ok(self.cut_off());
         }
         let decision = match survivors.as_slice() {
@@ -331,7 +339,8 @@ impl<'a> Run<'a> {
     fn finish(mut self, decision: Decision) -> Result<RunRecord, PipelineError> {
         self.warn_of_gaps(&decision);
         self.tell.send(RunEvent::Decided { decision: decision.clone() });
-        self.record.exit = exit_of(&decision, &self.record.candidates);
+        let signal = self.stopped.get().copied();
+        self.record.exit = signal.unwrap_or_else(|| exit_of(&decision, &self.record.candidates));
         self.record.decision = decision;
         self.record.millis = self.began.elapsed().as_millis() as u64;
         for lane in &self.record.lanes {
@@ -384,7 +393,7 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         decision: none(NoWinner::NoCandidates, Vec::new(), String::new()),
         warnings: order.warnings,
         usage: Usage::default(),
-        exit: crate::model::Exit::Internal,
+        exit: Exit::Internal,
         definitions: order.definitions,
     }
 }

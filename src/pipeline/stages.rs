@@ -39,10 +39,10 @@ impl Run<'_> {
         };
         // Told and kept as each comes back, not when the last one does.
         let ended = |run: &LaneRun, attempt: &Attempt| {
-            if let Err(error) = keep_transcript(&self.dir, run, attempt) {
+            if let Err(error) = keep_transcript(self.dir, run, attempt) {
                 self.tell.fail(error);
             }
-            self.tell.send(lane_ended(run, attempt));
+            tell.send(lane_ended(&run.id, attempt));
             false
         };
         let ends = crate::fanout::run(runs, &options, start, ended).await;
@@ -60,7 +60,7 @@ impl Run<'_> {
         let attempt = end.result.unwrap_or_else(|stop| {
             // It never came back, so nobody was told.
             let attempt = Attempt::nothing(stop);
-            self.tell.send(lane_ended(&run, &attempt));
+            self.tell.send(lane_ended(&run.id, &attempt));
             attempt
         });
         let why_none = why_no_candidate(&attempt);
@@ -260,11 +260,11 @@ impl Attempt {
     }
 }
 
-fn lane_ended(run: &LaneRun, attempt: &Attempt) -> RunEvent {
+fn lane_ended(lane: &LaneId, attempt: &Attempt) -> RunEvent {
     RunEvent::LaneEnded {
-        lane: run.id.clone(),
+        lane: lane.clone(),
         stop: attempt.stop.clone(),
-        changed: !attempt.diff.is_empty(),
+        left_change: why_no_candidate(attempt).is_none(),
         usage: attempt.usage,
     }
 }

@@ -190,6 +190,7 @@ fn order(attempts: u32) -> Assignment {
         warnings: Vec::new(),
         definitions: Default::default(),
         limit: CancellationToken::new(),
+        stopped: Stopped::default(),
     }
 }
 

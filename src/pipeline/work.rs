@@ -17,8 +17,8 @@ use crate::patch;
 use crate::prompt::{GateCommand, Instructions, Templates, WorkerSystem, WorkerTask, variation};
 use crate::repo::{Store, Workspace};
 use crate::sandbox::{Launch, Launcher};
-use crate::tools::{Registry, ToolContext, ToolOutput};
-use crate::worker::{LoopWorker, Toolbox, WorkerInput, WorkerOutcome};
+use crate::tools::{Registry, ToolContext};
+use crate::worker::{LoopWorker, WorkerInput, WorkerOutcome};
 
 /// What every attempt of a run shares.
 pub struct Shop {
@@ -116,7 +116,7 @@ impl Shop {
             lane: run.id.clone(),
             provider: self.models.provider(&run.lane.model)?,
             model: run.lane.model.model.clone(),
-            toolbox: Arc::new(Box::new(self.registry.clone())),
+            toolbox: Arc::new(self.registry.clone()),
             context: ToolContext { workspace, token, launch, cancel: cancel.clone() },
             limits: self.plan.worker_limits,
             system: render(&WorkerSystem)?,
@@ -189,20 +189,5 @@ fn holds_diff(answer: &str) -> bool {
     match patch::parse(answer.as_bytes(), &patch::Rules::default()) {
         Ok(_) => true,
         Err(refusal) => !matches!(refusal.code.as_str(), "not-a-diff" | "empty"),
-    }
-}
-
-impl Toolbox for Box<Registry> {
-    fn specs(&self) -> Arc<[crate::model::chat::ToolSpec]> {
-        Registry::specs(self)
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        name: &'a str,
-        arguments: &'a str,
-    ) -> BoxFuture<'a, ToolOutput> {
-        Registry::call(self, context, name, arguments).boxed()
     }
 }

@@ -34,7 +34,7 @@ pub fn write(page: &mut Page, record: &RunRecord) {
         page.entry("  confidence: ", &decision.confidence.to_string(), tone);
     }
     if let Some(basis) = decision.basis {
-        page.entry("  basis: ", words::basis(basis), Tone::Plain);
+        page.entry("  basis: ", words::basis(basis, !record.ballots.is_empty()), Tone::Plain);
     }
     for evidence in &decision.evidence {
         let score = evidence.score.map(|score| format!(" [{score:.2}]")).unwrap_or_default();

@@ -31,12 +31,13 @@ pub fn confidence(confidence: Confidence) -> Tone {
     }
 }
 
-/// What a choice rests on.
-pub fn basis(basis: Basis) -> &'static str {
+/// What a choice rests on; `asked` when there are ballots, whatever they say.
+pub fn basis(basis: Basis, asked: bool) -> &'static str {
     match basis {
         Basis::OnlySurvivor => "it is the only survivor",
         Basis::Judges => "judges' ballots over the evidence",
-        Basis::Evidence => "evidence alone, no model was asked",
+        Basis::Evidence if asked => "evidence alone, the judges that were asked said nothing valid",
+        Basis::Evidence => "evidence alone, no model was asked to judge",
     }
 }
 

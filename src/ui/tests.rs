@@ -101,7 +101,12 @@ fn events() -> Vec<RunEvent> {
         RunEvent::StageBegan { stage: Stage::FanOut, units: Some(2) },
         RunEvent::LaneBegan { lane: lane.clone(), model: "p:m".to_owned() },
         activity("edit_file src/lib.rs"),
-        RunEvent::LaneEnded { lane: lane.clone(), stop: Stop::Quit, changed: true, usage: usage() },
+        RunEvent::LaneEnded {
+            lane: lane.clone(),
+            stop: Stop::Quit,
+            left_change: true,
+            usage: usage(),
+        },
         RunEvent::Admitted { candidate: c1.clone(), lane, admission: Admission::Refused(refusal) },
         RunEvent::GateBegan { candidate: None, command: "cargo check".to_owned() },
         RunEvent::Gated { candidate: Some(c2), report },
@@ -123,7 +128,7 @@ fn lines_for_people() {
          0.0 s  run r1: fix<U+0007> it (2 attempts, the models are SCRIPTED)
          0.1 s  workers: 2 to do
          0.2 s  alpha/1 began with p:m
-         0.4 s  alpha/1 PARTIAL (quit), $0.0015
+         0.4 s  alpha/1 PARTIAL (quit), left a change, $0.0015
          0.5 s  c1 of alpha/1 refused, hunk-not-found: not there
          0.6 s  base runs cargo check
          0.7 s  c2 check ✗ 1 new error (3.2 s)

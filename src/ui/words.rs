@@ -20,8 +20,8 @@ pub fn words(event: &RunEvent) -> Option<String> {
         RunEvent::StageBegan { stage, units: None } => stage.to_string(),
         RunEvent::LaneBegan { lane, model } => format!("{lane} began with {model}"),
         RunEvent::LaneActivity { .. } => return None,
-        RunEvent::LaneEnded { lane, stop, changed, usage } => {
-            lane_ended(lane, stop, *changed, usage)
+        RunEvent::LaneEnded { lane, stop, left_change, usage } => {
+            lane_ended(lane, stop, *left_change, usage)
         }
         RunEvent::Admitted { candidate, lane, admission } => admitted(candidate, lane, admission),
         RunEvent::GateBegan { candidate, command } => {
@@ -48,13 +48,13 @@ pub fn whose(candidate: &Option<CandidateId>) -> String {
     candidate.as_ref().map_or_else(|| "base".to_owned(), CandidateId::to_string)
 }
 
-fn lane_ended(lane: &LaneId, stop: &Stop, changed: bool, usage: &Usage) -> String {
-    let left = if changed { "" } else { ", no change" };
+fn lane_ended(lane: &LaneId, stop: &Stop, left_change: bool, usage: &Usage) -> String {
+    let left = if left_change { "left a change" } else { "left no change" };
     let why = match stop {
         Stop::Failed { message, .. } => format!(": {message}"),
         _ => String::new(),
     };
-    format!("{lane} {stop}{why}{left}{}", spent(usage))
+    format!("{lane} {stop}{why}, {left}{}", spent(usage))
 }
 
 fn admitted(candidate: &CandidateId, lane: &LaneId, admission: &Admission) -> String {
@@ -76,11 +76,8 @@ fn gated(candidate: &Option<CandidateId>, report: &GateReport) -> String {
         Verdict::Infra { reason } => format!(" could not run: {reason}"),
         Verdict::Skipped { reason } => format!(" skipped: {reason}"),
     };
-    let time = if report.millis >= 100 {
-        format!(" ({})", duration(report.millis))
-    } else {
-        String::new()
-    };
+    let time =
+        if report.millis > 0 { format!(" ({})", duration(report.millis)) } else { String::new() };
     format!("{} {} {}{why}{time}", whose(candidate), report.gate, report.verdict.mark())
 }
 

@@ -8,6 +8,8 @@
     reason = "a test that fails may panic, and helpers of tests are no test functions"
 )]
 
+mod bad_input;
+mod commands;
 mod demo;
 mod gate;
 mod jobs;
@@ -20,3 +22,4 @@ mod repo;
 mod sandbox;
 mod support;
 mod tools;
+mod untouched;

@@ -71,19 +71,57 @@ fn seen(repo: &Repository, store: &Store, top: &OwnedFd, path: &[u8], base: Leaf
     let Some((mode, bytes)) = read_below(top, path, MAX_FILE).at("read", shown)? else {
         return Err(missing(repo, path));
     };
-    let ignores_modes = repo.config().is_ok_and(|c| c.get_bool("core.filemode") == Ok(false));
-    let same_mode = mode == base.mode || (ignores_modes && (mode == LINK) == (base.mode == LINK));
-    let stored = store.with_odb(|odb| objects::read_blob(odb, base.id))?;
-    let exact = bytes == stored;
-    // Git may have checked the file out with other line ends.
-    let crlf = !exact && mode != LINK && {
-        let rule = text_rule(repo, path).map_err(|e| filtered(e, path))?;
-        rule != Text::Binary && eol::to_lf(bytes.clone()) == stored
-    };
-    if !same_mode || !(exact || crlf) {
-        return Err(in_the_way(path, "has uncommitted changes"));
+    match line_ends(repo, store, path, base, mode, &bytes)? {
+        Some(crlf) => Ok(Seen { mode, bytes, crlf }),
+        None => Err(in_the_way(path, "has uncommitted changes")),
     }
-    Ok(Seen { mode, bytes, crlf })
+}
+
+/// Whether a file is the checked-out form of a leaf, and if so, whether its lines end in CRLF where the
+/// stored ones end in LF.
+fn line_ends(
+    repo: &Repository,
+    store: &Store,
+    path: &[u8],
+    leaf: Leaf,
+    mode: u32,
+    bytes: &[u8],
+) -> Result<Option<bool>> {
+    let ignores_modes = repo.config().is_ok_and(|c| c.get_bool("core.filemode") == Ok(false));
+    if mode != leaf.mode && !(ignores_modes && (mode == LINK) == (leaf.mode == LINK)) {
+        return Ok(None);
+    }
+    let stored = store.with_odb(|odb| objects::read_blob(odb, leaf.id))?;
+    if bytes == stored {
+        return Ok(Some(false));
+    }
+    // Git may have checked the file out with other line ends.
+    let crlf = mode != LINK && {
+        let rule = text_rule(repo, path).map_err(|e| filtered(e, path))?;
+        rule != Text::Binary && eol::to_lf(bytes.to_vec()) == stored
+    };
+    Ok(crlf.then_some(true))
+}
+
+/// Whether the working tree holds the whole change already.
+pub(super) fn is_made(user: &UserRepo, store: &Store, changes: &[Change]) -> Result<bool> {
+    let repo = user.repo();
+    let top = files::open_dir(user.top()).at("open", user.top())?;
+    for change in changes {
+        // What can't be read as a file is not the file that the change makes.
+        let found = read_below(&top, &change.path, MAX_FILE).ok();
+        let made = match (change.new, found) {
+            (None, Some(None)) => true,
+            (Some(leaf), Some(Some((mode, bytes)))) if leaf.mode != GITLINK => {
+                line_ends(&repo, store, &change.path, leaf, mode, &bytes)?.is_some()
+            }
+            _ => false,
+        };
+        if !made {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn missing(repo: &Repository, path: &[u8]) -> RepoError {

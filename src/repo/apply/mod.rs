@@ -44,7 +44,7 @@ pub enum ApplyTo {
 pub enum Applied {
     /// It is written.
     Done {
-        /// The changed paths, lossily decoded.
+        /// The changed paths, lossily decoded; none when all of it was there already.
         paths: Vec<String>,
         /// The commit that was made, if any.
         commit: Option<CommitId>,
@@ -80,6 +80,10 @@ pub fn apply_tree(
     }
     let changes = store.with_odb(|odb| edit::compare(odb, state.tree, tree))?;
     let commit = match to {
+        // What is there already is no obstacle: applying twice is as good as once.
+        ApplyTo::WorkTree if check::is_made(user, store, &changes)? => {
+            return Ok(Applied::Done { paths: Vec::new(), commit: None });
+        }
         ApplyTo::WorkTree => {
             let stage = write_files(user, store, &changes)?;
             stage.keep()?;

@@ -1,0 +1,54 @@
+//! The record of a run that was asked for, or why there is none.
+
+use super::{CliError, Exit};
+use crate::control::{Reply, Request, ask};
+use crate::journal::{JournalError, RunDir};
+use crate::model::RunRecord;
+
+/// Reads it. A run without a record goes on, or was cut off: which of the two is told.
+pub fn read(dir: &RunDir) -> Result<RunRecord, CliError> {
+    dir.record().map_err(|error| match error {
+        JournalError::NoRecord { journal, .. } => CliError::usage(match is_live(dir) {
+            true => format!(
+                "run {id} is still going on: `bakeoff probe {id}` shows what it does, `bakeoff stop {id}` ends it",
+                id = dir.id()
+            ),
+            false => format!(
+                "run {} was cut off before it wrote its record; what it saved is in {}",
+                dir.id(),
+                journal.display()
+            ),
+        }),
+        other => other.into(),
+    })
+}
+
+fn is_live(dir: &RunDir) -> bool {
+    matches!(ask(dir.path(), Request::Probe), Ok(Reply::Snapshot { .. }))
+}
+
+/// Adds where a run's results are to an error that kept them from being handed over.
+pub fn kept(error: CliError, dir: &RunDir) -> CliError {
+    let message = format!(
+        "{}; the run itself is kept: `bakeoff show {id}`, `bakeoff diff {id}`",
+        error.message,
+        id = dir.id()
+    );
+    CliError { message, ..error }
+}
+
+/// What became of a run that ended without a record. One that saved nothing leaves no directory.
+pub fn broken_off(error: CliError, signal: Option<Exit>, dir: &RunDir) -> CliError {
+    let saved = match dir.discard_blank() {
+        true => "nothing was saved".to_owned(),
+        false => format!("what was saved is in {}", dir.path().display()),
+    };
+    match (signal, error.exit) {
+        (Some(exit), _) => {
+            CliError { exit, message: format!("stopped by a signal; {saved} ({})", error.message) }
+        }
+        // Bad usage saves nothing, and nobody expects it to.
+        (None, Exit::Usage) => error,
+        (None, exit) => CliError { exit, message: format!("{}; {saved}", error.message) },
+    }
+}
