@@ -15,6 +15,8 @@ in --out and not run again, so that an interrupted run goes on where it was; del
   scripts/pools.py FOLDER --make-repos GIT_DIRS --out OUT      # GIT_DIRS/OWNER+NAME is a git directory, or holds one
   scripts/pools.py FOLDER --repos REPOS --out OUT -- --test auto
   scripts/pools.py FOLDER --out OUT --table                    # only print what is there
+  scripts/pools.py FOLDER --out OUT --speed TASK…              # a candidate's gates against a fresh worktree and check
+  scripts/pools.py FOLDER --out NEW --proved-by OUT --family maker    # choose anew among what passed in OUT, without gates
   scripts/pools.py --selfcheck
 """
 
@@ -131,6 +133,42 @@ def environment(out):
     return dict(env, BAKEOFF_HOME=str(out / "home"), XDG_CONFIG_HOME=str(out / "no-config"))
 
 
+def pick(task, candidates, args, more):
+    """Runs `bakeoff pick` on some of a task's diffs."""
+    diffs = args.out / "diffs" / f"{task['task_id']}.jsonl"
+    diffs.parent.mkdir(parents=True, exist_ok=True)
+    with open(diffs, "w", encoding="utf-8") as file:
+        for one in candidates:
+            row = {"instance_id": task["task_id"], "model_name_or_path": family(one, args.family),
+                   "model_patch": one["patch"] or ""}
+            file.write(json.dumps(row) + "\n")
+    began = time.monotonic()
+    command = [str(args.bakeoff), "pick", "--json", "--quiet", "-C", str(task["repo"]), str(diffs), *more]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment(args.out), check=False)
+    if run.returncode < 0 or run.returncode in (130, 143):
+        raise Trouble(f"{task['task_id']} was interrupted; run the same again to go on")
+    return {"task": task["task_id"], "family": args.family, "seconds": round(time.monotonic() - began, 1),
+            "exit": run.returncode, "stderr": run.stderr[-2000:], "record": record_of(run.stdout)}
+
+
+def pick_again(task, args):
+    """The choice among what passed in an earlier run, without the gates: their reports are the earlier ones."""
+    kept = args.proved_by / "tasks" / f"{task['task_id']}.json"
+    if not kept.exists():
+        return None
+    earlier = json.loads(kept.read_text(encoding="utf-8"))
+    rows = digest(task, earlier)["rows"]
+    passed = [number for number, row in enumerate(rows) if row["standing"] == "passed"]
+    if not passed:
+        return earlier
+    result = pick(task, [task["candidates"][number] for number in passed], args, ["--no-check", *args.more])
+    decision = result["record"]["decision"]
+    ids = {row["candidate"]["id"]: rows[number]["id"] for row, number in zip(result["record"]["candidates"], passed)}
+    if "candidate" in decision["outcome"]:
+        decision["outcome"]["candidate"] = ids[decision["outcome"]["candidate"]]
+    return dict(earlier, family=args.family, exit=result["exit"], record=dict(earlier["record"], decision=decision))
+
+
 def run_task(task, args):
     """Picks for one task and keeps what came of it."""
     kept = args.out / "tasks" / f"{task['task_id']}.json"
@@ -138,23 +176,15 @@ def run_task(task, args):
         return json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else None
     if not task["repo"].is_dir():
         raise Trouble(f"{task['repo']} is missing: make the repositories first, or give --make-repos")
-    diffs = args.out / "diffs" / f"{task['task_id']}.jsonl"
-    diffs.parent.mkdir(parents=True, exist_ok=True)
-    with open(diffs, "w", encoding="utf-8") as file:
-        for one in task["candidates"]:
-            row = {"instance_id": task["task_id"], "model_name_or_path": family(one, args.family),
-                   "model_patch": one["patch"] or ""}
-            file.write(json.dumps(row) + "\n")
-    began = time.monotonic()
-    run = subprocess.run([str(args.bakeoff), "pick", "--json", "--quiet", "-C", str(task["repo"]), str(diffs), *args.more],
-                         capture_output=True, text=True, env=environment(args.out), check=False)
-    took = time.monotonic() - began
-    result = {"task": task["task_id"], "family": args.family, "seconds": round(took, 1), "exit": run.returncode,
-              "plain": plain_git_takes(task), "stderr": run.stderr[-2000:], "record": record_of(run.stdout)}
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    partial = kept.with_suffix(".partial")
-    partial.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    partial.replace(kept)
+    if args.proved_by:
+        result = pick_again(task, args)
+    else:
+        result = dict(pick(task, task["candidates"], args, args.more), plain=plain_git_takes(task))
+    if result:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        partial = kept.with_suffix(".partial")
+        partial.write_text(json.dumps(result) + "\n", encoding="utf-8")
+        partial.replace(kept)
     return result
 
 
@@ -229,6 +259,10 @@ def digest(task, result):
 def share(values):
     values = list(values)
     return sum(values) / len(values) if values else 0.0
+
+
+def median(values):
+    return sorted(values)[len(values) // 2] if values else 0
 
 
 def chosen(task):
@@ -358,12 +392,11 @@ def print_diffs(tasks):
 
 
 def print_speed(tasks):
-    middle = lambda values: sorted(values)[len(values) // 2] if values else 0
     seconds = [task["seconds"] for task in tasks]
     gates = [millis for task in tasks for millis in task.get("gate_millis", [])]
-    print(f"Wall time of a task: median {middle(seconds):.1f} s, longest {max(seconds):.1f} s. Base gates: median "
-          f"{middle([task.get('base_millis', 0) for task in tasks]) / 1000:.1f} s. Check of a candidate: median "
-          f"{middle(gates) / 1000:.1f} s over {len(gates)} checks.\n")
+    print(f"Wall time of a task: median {median(seconds):.1f} s, longest {max(seconds):.1f} s. Base gates: median "
+          f"{median([task.get('base_millis', 0) for task in tasks]) / 1000:.1f} s. Check of a candidate: median "
+          f"{median(gates) / 1000:.1f} s over {len(gates)} checks.\n")
 
 
 def report(results):
@@ -379,6 +412,51 @@ def report(results):
         if task.get("base_reason"):
             print(f"- {task['task']}: {task['base_reason']}")
     return tasks
+
+
+# Speed
+
+
+def cold(task, patch, command):
+    """Seconds of what one would do by hand: a fresh worktree, the diff, the same check into a fresh target folder."""
+    with tempfile.TemporaryDirectory() as temporary:
+        tree = Path(temporary) / "tree"
+        began = time.monotonic()
+        git(task["repo"], "worktree", "add", "-q", "--detach", str(tree))
+        git(tree, "apply", "-", input=patch.encode())
+        env = dict(os.environ, CARGO_NET_OFFLINE="true")
+        subprocess.run(command, shell=True, cwd=tree, env=env, capture_output=True, check=False)
+        took = time.monotonic() - began
+        git(task["repo"], "worktree", "remove", "--force", str(tree))
+    return took
+
+
+def speed(task, args, most=3):
+    """A line of the speed table: the gates of a few candidates that pass, one at a time, warm and cold in turn."""
+    before = digest(task, run_task(task, args))
+    passing = [number for number, row in enumerate(before["rows"]) if row["plain"] and row["standing"] == "passed"][:most]
+    if not passing:
+        return [task["task_id"], "0", "-", "-", "-", "-"]
+    args = argparse.Namespace(**vars(args))
+    args.out = args.out / "speed"
+    (args.out / "no-config/bakeoff").mkdir(parents=True, exist_ok=True)
+    (args.out / "no-config/bakeoff/config.toml").write_text("[gates]\nparallel = 1\n")
+    warm, slow, base = [], [], []
+    for number in passing:
+        patch = task["candidates"][number]["patch"]
+        one = dict(task, task_id=f"{task['task_id']}.{number}", candidates=[task["candidates"][number]])
+        record = run_task(one, args)["record"]
+        gates = record["candidates"][0]["gates"]
+        warm.append(sum(gate["millis"] for gate in gates) / 1000)
+        base.append(sum(gate["millis"] for gate in record["base"]["gates"]) / 1000)
+        slow.append(cold(task, patch, next(gate["command"] for gate in gates if gate["gate"] == "typecheck")))
+    once, layered, fresh = median(base), median(warm), median(slow)
+    return [task["task_id"], len(passing), f"{once:.1f}", f"{layered:.1f}", f"{fresh:.1f}", f"{fresh / layered:.1f}"]
+
+
+def print_speeds(tasks, args):
+    table(["task", "candidates", "base check, once, s", "gates of a candidate, s", "fresh worktree and check, s", "ratio"],
+          [speed(task, args) for task in tasks])
 
 
 # Self-check
@@ -431,6 +509,7 @@ def selfcheck(args):
             "the vote is right": scores(fix)["vote over equal trees that apply"] == 1.0,
             "no winner is told": none["winner"] is None and none["reason"] == "nothing_applied",
             "a finished task is not run again": times == [path.stat().st_mtime_ns for path in kept],
+            "choosing anew gives the same": chosen_anew(tasks, args) == fix["winner"],
             "families": family({"agent": "a", "model": "Qwen3"}, "maker") == "a+alibaba",
             "no key gets through": "X_API_KEY" not in environment_with(args.out, X_API_KEY="1"),
         }
@@ -439,6 +518,11 @@ def selfcheck(args):
     failed = sum(not fine for fine in checks.values())
     print(f"test result: {'FAILED' if failed else 'ok'}. {len(checks) - failed} passed; {failed} failed")
     return 1 if failed else 0
+
+
+def chosen_anew(tasks, args):
+    args.proved_by, args.out = args.out, args.out / "again"
+    return digest(*run_all(tasks, args)[0])["winner"]
 
 
 def environment_with(out, **more):
@@ -453,11 +537,14 @@ def arguments():
     parser.add_argument("--make-repos", type=Path, metavar="GIT_DIRS", help="make missing repositories from these")
     parser.add_argument("--out", type=Path, default=Path("pools-out"), help="where results are kept")
     parser.add_argument("--bakeoff", type=Path, default=HERE / "target/release/bakeoff", help="the program")
-    parser.add_argument("--family", choices=["agent", "maker"], default="maker",
-                        help="whose voice a diff is: its agent, or its agent with its model's maker (default)")
+    parser.add_argument("--family", choices=["agent", "maker"], default="agent",
+                        help="whose voice a diff is: its agent (default), or its agent with its model's maker")
     parser.add_argument("--jobs", type=int, default=1, help="tasks at once (default: 1)")
     parser.add_argument("--only", nargs="+", metavar="TASK", help="only these tasks")
     parser.add_argument("--table", action="store_true", help="run nothing, print what is kept")
+    parser.add_argument("--proved-by", type=Path, metavar="OUT",
+                        help="choose anew among what passed there, without running gates")
+    parser.add_argument("--speed", nargs="+", metavar="TASK", help="measure the gates of these tasks, print only that")
     parser.add_argument("--selfcheck", action="store_true", help="check this script on a pool that it makes")
     argv = sys.argv[1:]
     split = argv.index("--") if "--" in argv else len(argv)
@@ -467,6 +554,7 @@ def arguments():
         parser.error("a folder of tasks is needed")
     args.bakeoff, args.out = args.bakeoff.absolute(), args.out.absolute()
     args.repos = (args.repos or args.out / "repos").absolute()
+    args.proved_by = args.proved_by and args.proved_by.absolute()
     return args
 
 
@@ -476,11 +564,14 @@ def main():
         if args.selfcheck:
             return selfcheck(args)
         tasks = read_tasks(args.folder, args.repos)
-        if args.only:
-            tasks = [task for task in tasks if task["task_id"] in args.only]
+        if args.only or args.speed:
+            tasks = [task for task in tasks if task["task_id"] in (args.speed or args.only)]
         for task in tasks if args.make_repos else []:
             make_repo(task, args.make_repos)
-        report(run_all(tasks, args))
+        if args.speed:
+            print_speeds(tasks, args)
+        else:
+            report(run_all(tasks, args))
     except Trouble as trouble:
         print(f"error: {trouble}", file=sys.stderr)
         return 2
