@@ -432,7 +432,7 @@ def cold(task, patch, command):
 
 
 def speed(task, args, most=3):
-    """A line of the speed table: the gates of a few candidates that pass, one at a time, warm and cold in turn."""
+    """A line of the speed table: the gates of a few candidates that pass, one at a time, against `cold`."""
     before = digest(task, run_task(task, args))
     passing = [number for number, row in enumerate(before["rows"]) if row["plain"] and row["standing"] == "passed"][:most]
     if not passing:
@@ -441,17 +441,14 @@ def speed(task, args, most=3):
     args.out = args.out / "speed"
     (args.out / "no-config/bakeoff").mkdir(parents=True, exist_ok=True)
     (args.out / "no-config/bakeoff/config.toml").write_text("[gates]\nparallel = 1\n")
-    warm, slow, base = [], [], []
-    for number in passing:
-        patch = task["candidates"][number]["patch"]
-        one = dict(task, task_id=f"{task['task_id']}.{number}", candidates=[task["candidates"][number]])
-        record = run_task(one, args)["record"]
-        gates = record["candidates"][0]["gates"]
-        warm.append(sum(gate["millis"] for gate in gates) / 1000)
-        base.append(sum(gate["millis"] for gate in record["base"]["gates"]) / 1000)
-        slow.append(cold(task, patch, next(gate["command"] for gate in gates if gate["gate"] == "typecheck")))
-    once, layered, fresh = median(base), median(warm), median(slow)
-    return [task["task_id"], len(passing), f"{once:.1f}", f"{layered:.1f}", f"{fresh:.1f}", f"{fresh / layered:.1f}"]
+    some = [task["candidates"][number] for number in passing]
+    record = pick(task, some, args, args.more)["record"]
+    seconds = lambda gates: sum(gate["millis"] for gate in gates) / 1000
+    warm = [seconds(row["gates"]) for row in record["candidates"] if row["gates"]]
+    command = record["base"]["gates"][-1]["command"]
+    layered, fresh = median(warm), median([cold(task, one["patch"], command) for one in some])
+    return [task["task_id"], len(warm), f"{seconds(record['base']['gates']):.1f}", f"{layered:.1f}", f"{fresh:.1f}",
+            f"{fresh / layered:.1f}"]
 
 
 def print_speeds(tasks, args):
@@ -459,75 +456,7 @@ def print_speeds(tasks, args):
           [speed(task, args) for task in tasks])
 
 
-# Self-check
-
-
-FIX = """--- a/src/lib.rs
-+++ b/src/lib.rs
-@@ -1,3 +1,3 @@
- pub fn half(n: u32) -> u32 {
--    n / 3
-+    {new}
- }
-"""
-
-
-def tiny_pool(folder):
-    """A folder of two tasks: one with a right answer, one where nothing applies."""
-    for name, patches in {"fix": ["n / 2", "n / 2", "n >> 1", "n.nonsense()", None], "none": [None]}.items():
-        repo = folder / name / "repo"
-        (repo / "src").mkdir(parents=True)
-        (repo / "Cargo.toml").write_text('[package]\nname = "tiny"\nversion = "0.1.0"\nedition = "2021"\n')
-        (repo / "src/lib.rs").write_text("pub fn half(n: u32) -> u32 {\n    n / 3\n}\n")
-        git(repo, "init", "-q", ".")
-        git(repo, "add", "-A")
-        git(repo, "-c", "user.name=x", "-c", "user.email=x@example.invalid", "commit", "-q", "-m", "base")
-        (folder / name / "task.json").write_text(json.dumps({"task_id": name}))
-        with open(folder / name / "candidates.jsonl", "w", encoding="utf-8") as file:
-            for number, new in enumerate(patches):
-                patch = FIX.replace("{new}", new) if new else FIX.replace("half", "other")
-                row = {"patch": patch, "agent": f"agent{number}", "model": "gpt-x",
-                       "reported": "resolved" if new == "n / 2" else "unresolved"}
-                file.write(json.dumps(row) + "\n")
-
-
-def selfcheck(args):
-    """Runs the whole script on a pool that it makes, and checks what it says."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        tiny_pool(folder / "pool")
-        args.folder, args.out, args.repos, args.table = folder / "pool", folder / "out", folder / "none", False
-        tasks = read_tasks(args.folder, args.repos)
-        fix, none = report(run_all(tasks, args))
-        kept = sorted((args.out / "tasks").iterdir())
-        times = [path.stat().st_mtime_ns for path in kept]
-        run_all(tasks, args)
-        checks = {
-            "standings": [row["standing"] for row in fix["rows"]] == ["passed"] * 3 + ["failed", "refused"],
-            "the choice is right": scores(fix)["bakeoff pick"] == 1.0,
-            "random is less": abs(scores(fix)["random among what applies"] - 0.5) < 1e-9,
-            "the vote is right": scores(fix)["vote over equal trees that apply"] == 1.0,
-            "no winner is told": none["winner"] is None and none["reason"] == "nothing_applied",
-            "a finished task is not run again": times == [path.stat().st_mtime_ns for path in kept],
-            "choosing anew gives the same": chosen_anew(tasks, args) == fix["winner"],
-            "families": family({"agent": "a", "model": "Qwen3"}, "maker") == "a+alibaba",
-            "no key gets through": "X_API_KEY" not in environment_with(args.out, X_API_KEY="1"),
-        }
-    for name, fine in checks.items():
-        print(f"{'ok' if fine else 'FAILED'}: {name}")
-    failed = sum(not fine for fine in checks.values())
-    print(f"test result: {'FAILED' if failed else 'ok'}. {len(checks) - failed} passed; {failed} failed")
-    return 1 if failed else 0
-
-
-def chosen_anew(tasks, args):
-    args.proved_by, args.out = args.out, args.out / "again"
-    return digest(*run_all(tasks, args)[0])["winner"]
-
-
-def environment_with(out, **more):
-    os.environ.update(more)
-    return environment(out)
+# The command line
 
 
 def arguments():
@@ -562,7 +491,9 @@ def main():
     args = arguments()
     try:
         if args.selfcheck:
-            return selfcheck(args)
+            sys.dont_write_bytecode = True
+            import pools_selfcheck
+            return pools_selfcheck.run(args)
         tasks = read_tasks(args.folder, args.repos)
         if args.only or args.speed:
             tasks = [task for task in tasks if task["task_id"] in (args.speed or args.only)]
