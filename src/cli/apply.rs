@@ -10,7 +10,7 @@ use super::output::{write_json, write_stdout};
 use super::{CliError, Exit, record};
 use crate::journal::{RunDir, Runs};
 use crate::model::{CandidateId, EventSink, Family, RunRecord};
-use crate::pipeline::{Applier, Destination, Given, Moved, Step, Survey};
+use crate::pipeline::{Applier, ApplyTo, Given, Moved, Step, Survey};
 use crate::report;
 
 /// Write a run's winner to the working tree, a new branch, or a commit
@@ -60,14 +60,14 @@ impl Args {
         self.print(&candidate, &step)
     }
 
-    fn destination(&self, record: &RunRecord) -> Destination {
+    fn destination(&self, record: &RunRecord) -> ApplyTo {
         let title = record.plan.task.as_ref().map(|task| task.title());
         let message =
             self.message.clone().or(title).unwrap_or_else(|| "Apply a picked change".into());
         match (&self.branch, self.commit) {
-            (Some(name), _) => Destination::Branch { name: name.clone(), message },
-            (None, true) => Destination::Commit { message },
-            (None, false) => Destination::WorkTree,
+            (Some(name), _) => ApplyTo::Branch { name: name.clone(), message },
+            (None, true) => ApplyTo::Commit { message },
+            (None, false) => ApplyTo::WorkTree,
         }
     }
 
@@ -105,7 +105,7 @@ fn text(candidate: &CandidateId, step: &Written) -> String {
 pub fn apply_winner(record: &RunRecord, dir: &RunDir, context: &Context) -> Result<(), CliError> {
     let Some(winner) = record.decision.winner() else { return Ok(()) };
     let repo = record.plan.repo.clone();
-    let step = write(&repo, record, dir, winner, Destination::WorkTree, context)?;
+    let step = write(&repo, record, dir, winner, ApplyTo::WorkTree, context)?;
     // Standard error may be closed; the change is written all the same.
     let _ = std::io::stderr().write_all(text(winner, &step).as_bytes());
     Ok(())
@@ -116,7 +116,7 @@ fn write(
     record: &RunRecord,
     dir: &RunDir,
     candidate: &CandidateId,
-    to: Destination,
+    to: ApplyTo,
     context: &Context,
 ) -> Result<Written, CliError> {
     let applier = Applier::open(repo, &context.cache, dir, record, candidate, to)?;

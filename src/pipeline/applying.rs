@@ -8,25 +8,6 @@ use crate::journal::RunDir;
 use crate::model::{CandidateId, CommitId, RunRecord, TreeId};
 use crate::repo::{Applied, ApplyTo, Store, StorePaths, UserRepo, apply_tree};
 
-/// Where a winner goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// The working tree alone.
-    WorkTree,
-    /// A new branch with one commit.
-    Branch {
-        /// Its name.
-        name: String,
-        /// The commit's message.
-        message: String,
-    },
-    /// The working tree and a commit on the current branch.
-    Commit {
-        /// The commit's message.
-        message: String,
-    },
-}
-
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -72,15 +53,10 @@ impl Applier {
         dir: &RunDir,
         record: &RunRecord,
         candidate: &CandidateId,
-        to: Destination,
+        to: ApplyTo,
     ) -> Result<Self, PipelineError> {
         let tree = applicable(record, candidate)?;
         let paths = StorePaths { cache: cache.to_owned(), run: dir.path().to_owned() };
-        let to = match to {
-            Destination::WorkTree => ApplyTo::WorkTree,
-            Destination::Branch { name, message } => ApplyTo::Branch { name, message },
-            Destination::Commit { message } => ApplyTo::Commit { message },
-        };
         Ok(Self { user: UserRepo::discover(repo)?, store: Store::reopen(&paths)?, tree, to })
     }
 

@@ -23,7 +23,8 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-pub use applying::{Applier, Destination, Moved, Step};
+pub use crate::repo::ApplyTo;
+pub use applying::{Applier, Moved, Step};
 pub use assemble::{Commission, Equipment, conduct};
 pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
