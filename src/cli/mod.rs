@@ -15,6 +15,7 @@ mod gate;
 mod given;
 mod init;
 mod launch;
+mod log;
 mod man;
 mod output;
 mod pick;
@@ -79,7 +80,10 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    let exit = Context::from_process().and_then(|context| dispatch(cli.command, &context));
+    let exit = Context::from_process().and_then(|context| {
+        log::start(context.var("BAKEOFF_LOG").as_deref())?;
+        dispatch(cli.command, &context)
+    });
     let exit = exit.unwrap_or_else(|error| error.report());
     ExitCode::from(exit.code())
 }

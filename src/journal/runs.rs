@@ -5,6 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::artifacts::write_atomically;
 use super::{Artifacts, Entry, JournalError, Masker};
 use crate::model::{RECORD_VERSION, RunId, RunRecord};
@@ -143,9 +146,10 @@ impl RunDir {
         let path = self.dir.join("journal.jsonl");
         let failed = |error| JournalError::io("write", &path, error);
         let mut line = serde_json::to_vec(entry).map_err(|error| failed(error.into()))?;
+        line = self.masker.mask_json(&line).into_owned();
         line.push(b'\n');
         let mut file = journal.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&self.masker.mask(&line)).and_then(|()| file.sync_data()).map_err(failed)
+        file.write_all(&line).and_then(|()| file.sync_data()).map_err(failed)
     }
 
     /// Writes the record whole.
@@ -154,10 +158,20 @@ impl RunDir {
     /// When the disk refuses.
     pub fn write_record(&self, record: &RunRecord) -> Result<(), JournalError> {
         let path = self.dir.join("record.json");
-        let mut bytes = serde_json::to_vec_pretty(record)
+        let mut bytes = serde_json::to_vec_pretty(self.masked(record).as_ref().unwrap_or(record))
             .map_err(|error| JournalError::io("write", &path, error.into()))?;
         bytes.push(b'\n');
-        write_atomically(&path, &self.masker.mask(&bytes))
+        write_atomically(&path, &bytes)
+    }
+
+    /// A value with every secret masked, as it would be written here: for what is shown or sent to
+    /// others. Nothing when it holds none.
+    pub fn masked<T: Serialize + DeserializeOwned>(&self, value: &T) -> Option<T> {
+        let bytes = serde_json::to_vec(value).ok()?;
+        match self.masker.mask_json(&bytes) {
+            std::borrow::Cow::Borrowed(_) => None,
+            std::borrow::Cow::Owned(masked) => serde_json::from_slice(&masked).ok(),
+        }
     }
 
     /// Reads the record.

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Admit, PipelineError, Prove};
 use crate::gate::{BaseGates, GateError, Gatekeeper, gated};
+use crate::journal::RunDir;
 use crate::model::{Admission, CandidateId, EventSink, GatePlan, GateReport, TreeId};
 use crate::patch::{self, Rules};
 use crate::repo::Store;
@@ -50,6 +51,14 @@ pub struct GateProve {
     pub cancel: CancellationToken,
     /// What the base gave.
     pub base: tokio::sync::OnceCell<BaseGates>,
+    /// Masks what the gates print: they may be given secrets by name, and judges read their reports.
+    pub dir: RunDir,
+}
+
+impl GateProve {
+    fn masked(&self, reports: Vec<GateReport>) -> Vec<GateReport> {
+        self.dir.masked(&reports).unwrap_or(reports)
+    }
 }
 
 impl Prove for GateProve {
@@ -57,7 +66,7 @@ impl Prove for GateProve {
         async move {
             let gates = self.keeper.base(&self.events, &self.cancel).await?;
             let gates = self.base.get_or_init(|| async { gates }).await;
-            Ok(gates.reports.clone())
+            Ok(self.masked(gates.reports.clone()))
         }
         .boxed()
     }
@@ -74,7 +83,7 @@ impl Prove for GateProve {
             match self.keeper.candidate(id, tree, base, &self.events, &self.cancel).await {
                 // What was not proved stays without a report, and no report is no proof.
                 Err(GateError::Cancelled) => Ok(Vec::new()),
-                reports => Ok(reports?),
+                reports => Ok(self.masked(reports?)),
             }
         }
         .boxed()

@@ -269,6 +269,7 @@ impl Builder {
             events: self.tell.sink(),
             cancel: self.commission.cancel.clone(),
             base: tokio::sync::OnceCell::new(),
+            dir: self.dir.clone(),
         }
     }
 

@@ -57,7 +57,8 @@ pub trait Admit: Send + Sync {
 
 /// Runs the gates.
 pub trait Prove: Send + Sync {
-    /// The gates on the base; called once, first.
+    /// The gates on the base; called once, first. Like those of a candidate they end within seconds,
+    /// with nothing left running, once the run is cancelled.
     fn base(&self) -> BoxFuture<'_, Result<Vec<GateReport>, PipelineError>>;
 
     /// The gates on one admitted tree.

@@ -138,12 +138,14 @@ impl<'a> Run<'a> {
     /// Gates on the base. A base on which they can't run ends the run before any model is paid.
     async fn prove_base(&mut self) -> Result<Option<Decision>, PipelineError> {
         self.begin_stage(Stage::Base, None)?;
-        let cancel = self.cancel.clone();
-        let reports = tokio::select! {
-            reports = self.phases.prove.base() => reports?,
-            () = cancel.cancelled() => return Ok(Some(self.cut_off())),
+        // A cancelled gate ends by itself, and cleans up: its future is not dropped half-way.
+        self.record.base.gates = match self.phases.prove.base().await {
+            Err(_) if self.cancelled() => return Ok(Some(self.cut_off())),
+            reports => reports?,
         };
-        self.record.base.gates = reports;
+        if self.cancelled() {
+            return Ok(Some(self.cut_off()));
+        }
         let infra = self.record.base.gates.iter().find_map(|report| match &report.verdict {
             crate::model::Verdict::Infra { reason } => {
                 Some((report.command.clone(), reason.clone()))
@@ -348,6 +350,9 @@ impl<'a> Run<'a> {
         }
         for ballot in &self.record.ballots {
             self.record.usage += ballot.usage;
+        }
+        if let Some(masked) = self.dir.masked(&self.record) {
+            self.record = masked;
         }
         self.dir.write_record(&self.record)?;
         self.tell.send(RunEvent::Ended {

@@ -132,10 +132,10 @@ impl Run<'_> {
         let parallel = self.record.plan.gates.parallel.max(1) as usize;
         let mut running = stream::iter(todo)
             .map(|(id, tree)| async move {
-                let gates = tokio::select! {
-                    gates = prove.candidate(&id, &tree) => gates,
-                    // What was not proved stays without a report, and no report is no proof.
-                    () = cancel.cancelled() => Ok(Vec::new()),
+                // What was not proved stays without a report, and no report is no proof.
+                let gates = match cancel.is_cancelled() {
+                    true => Ok(Vec::new()),
+                    false => prove.candidate(&id, &tree).await,
                 };
                 (id, gates)
             })

@@ -16,6 +16,7 @@ use super::edit::{self, edit_tree};
 use super::error::{GitContext, IoContext, RepoError, Result};
 use super::files;
 use super::ignore_rules::IgnoreRules;
+use super::lease::Lease;
 use super::objects::{self, Item, oid, read_blob};
 use super::user::{UserRepo, set_up_library};
 use super::{gitdiff, layer};
@@ -45,6 +46,7 @@ pub struct Store {
     gates: AtomicU64,
     /// Holds the cache's entry in use.
     _entry: Option<CacheEntry>,
+    _own: Option<Lease>,
 }
 
 /// Open handles on the store's repository: a handle serves one thread at a time.
@@ -114,10 +116,13 @@ impl Store {
         let tree = oid(&base.tree)?;
         let repo = Repository::open_bare(&git_dir).doing("open the run's store")?;
         let items = objects::list(&repo.odb().doing("open the run's store")?, tree)?;
-        let layer = match &entry {
+        let (layer, own) = match &entry {
             // It is not filled for a run that was asked for uncommitted changes and found none.
-            Some(entry) if !base.dirty && entry.layer().is_dir() => entry.layer(),
-            _ => own_layer(paths, &git_dir, tree)?,
+            Some(entry) if !base.dirty && entry.layer().is_dir() => (entry.layer(), None),
+            _ => {
+                let (layer, lease) = own_layer(paths, &git_dir, tree)?;
+                (layer, Some(lease))
+            }
         };
         Ok(Self {
             paths: paths.clone(),
@@ -131,6 +136,7 @@ impl Store {
             pool: Pool(Mutex::new(vec![repo])),
             gates: AtomicU64::new(0),
             _entry: entry,
+            _own: own,
         })
     }
 
@@ -243,11 +249,15 @@ fn lay_out(paths: &StorePaths) -> Result<StorePaths> {
     Ok(paths)
 }
 
-/// The layer of a base with uncommitted changes belongs to its run and goes away with it.
-fn own_layer(paths: &StorePaths, git_dir: &Path, tree: Oid) -> Result<PathBuf> {
-    let dir = paths.run.join("base");
+/// The layer of a base with uncommitted changes belongs to the process that opened the store and goes
+/// away with it: it is a whole checkout, and can be made again.
+fn own_layer(paths: &StorePaths, git_dir: &Path, tree: Oid) -> Result<(PathBuf, Lease)> {
+    let name = format!("base-{}-{:08x}", std::process::id(), fastrand::u32(..));
+    let lease = Lease::take(&paths.run, &name, std::slice::from_ref(&name))?
+        .ok_or_else(|| RepoError::Mismatch(format!("{name} is in use")))?;
+    let dir = paths.run.join(&name);
     files::make_private(&dir).at("create", &dir)?;
-    fill_layer(&dir, git_dir, tree)
+    Ok((fill_layer(&dir, git_dir, tree)?, lease))
 }
 
 fn fill_layer(dir: &Path, git_dir: &Path, tree: Oid) -> Result<PathBuf> {

@@ -14,7 +14,8 @@ pub fn words(event: &RunEvent) -> Option<String> {
     let text = match event {
         RunEvent::Started { run, title, attempts, scripted } => {
             let scripted = if *scripted { ", the models are SCRIPTED" } else { "" };
-            format!("run {run}: {title} ({attempts} attempt{}{scripted})", plural(*attempts))
+            let title = if title.is_empty() { String::new() } else { format!(": {title}") };
+            format!("run {run}{title} ({attempts} attempt{}{scripted})", plural(*attempts))
         }
         RunEvent::StageBegan { stage, units: Some(units) } => format!("{stage}: {units} to do"),
         RunEvent::StageBegan { stage, units: None } => stage.to_string(),
@@ -64,7 +65,8 @@ fn admitted(candidate: &CandidateId, lane: &LaneId, admission: &Admission) -> St
             format!("{candidate} of {lane} applies: {count} file{}", plural(count))
         }
         Admission::Refused(refusal) => {
-            format!("{candidate} of {lane} refused, {}: {}", refusal.code, refusal.message)
+            let path = refusal.path.as_ref().map(|path| format!(" in {path}")).unwrap_or_default();
+            format!("{candidate} of {lane} refused, {}{path}: {}", refusal.code, refusal.message)
         }
     }
 }
