@@ -5,7 +5,8 @@
 //!    command that the system killed; a timeout that the base had too.
 //! 2. A timeout or a crash that the base did not have is a failure.
 //! 3. Tests that the base runs and the candidate's run does not show are a failure, whatever the exit
-//!    status: a run that stops early, or tests that were compiled out, prove nothing.
+//!    status: a run that stops early, or tests that were compiled out, prove nothing. A quiet runner,
+//!    which names only what failed, has to count at least as many tests as on the base.
 //! 4. Exit status 0 is a pass.
 //! 5. Failures that the base does not have (by code, path and message; lines move) are a failure.
 //! 6. Only failures of the base are left: a pass, told as unchanged. They are not the candidate's
@@ -171,8 +172,14 @@ fn test_key(each: &Diagnostic) -> Key<'_> {
     (&each.code, "", "")
 }
 
-/// Tests that the base ran, whether they passed or failed, and the candidate's run does not show.
+/// Tests that the base ran, whether they passed or failed, and the candidate's run does not show: their
+/// names, or how many where the runner does not name what passes.
 fn vanished(base: &Outcome, run: &Outcome) -> Vec<String> {
+    let names = !base.reading.passed.is_empty() || !run.reading.passed.is_empty();
+    let counts = base.reading.count.is_some() || run.reading.count.is_some();
+    if !names && counts {
+        return missing(base, run).into_iter().collect();
+    }
     let shown: Vec<&str> = ran(run).collect();
     // A runner that shows no test at all on the base can't be asked.
     let mut gone: Vec<String> = ran(base)
@@ -182,6 +189,13 @@ fn vanished(base: &Outcome, run: &Outcome) -> Vec<String> {
     gone.sort();
     gone.dedup();
     gone
+}
+
+fn missing(base: &Outcome, run: &Outcome) -> Option<String> {
+    let named = u32::try_from(base.reading.failed.len()).unwrap_or(u32::MAX);
+    let wanted = base.reading.count.unwrap_or(named);
+    let counted = run.reading.count.unwrap_or(0);
+    (counted < wanted).then(|| format!("the base runs {wanted}, this run counts {counted}"))
 }
 
 fn ran(run: &Outcome) -> impl Iterator<Item = &str> {

@@ -100,6 +100,33 @@ fn a_test_of_the_base_that_does_not_run_is_a_failure_even_with_exit_0() {
 }
 
 #[test]
+fn a_runner_that_names_only_failures_is_asked_for_its_count() {
+    let quiet = |status, text: &str| run("python3 -m pytest -q", JobStatus::Exited(status), text);
+    let failing =
+        "F.\n== short test summary info ==\nFAILED t.py::a - no\n1 failed, 1 passed in 0.1s\n";
+    let base = quiet(1, failing);
+    let (verdict, told) = candidate_verdict(&base, &quiet(0, "..\n2 passed in 0.1s\n"));
+    assert_eq!((kind(&verdict), told.fixed.len()), ("pass", 1));
+    let (verdict, _) = candidate_verdict(&base, &quiet(0, ".\n1 passed in 0.1s\n"));
+    assert_eq!(
+        reason(&verdict),
+        "tests of the base did not run: the base runs 2, this run counts 1"
+    );
+    assert_eq!(kind(&candidate_verdict(&base, &quiet(0, "")).0), "fail");
+    // The same failure stands, nothing is gone.
+    assert_eq!(kind(&candidate_verdict(&base, &quiet(1, failing)).0), "pass");
+    // Runners that no reader knows by name are counted too; a run that stops early ends with 0.
+    let npm = |text: &str| run("npm test --silent", JobStatus::Exited(0), text);
+    assert_eq!(kind(&candidate_verdict(&npm("# pass 2\n# fail 0\n"), &npm("")).0), "fail");
+    assert_eq!(kind(&candidate_verdict(&npm("# pass 2\n"), &npm("# pass 3\n")).0), "pass");
+    let cargo = |status, text: &str| run("cargo test -q", JobStatus::Exited(status), text);
+    let before = cargo(101, "test result: FAILED. 1 passed; 1 failed; 0 ignored\n");
+    let after = cargo(0, "test result: ok. 2 passed; 0 failed; 0 ignored\n");
+    assert_eq!(kind(&candidate_verdict(&before, &after).0), "pass");
+    assert_eq!(kind(&candidate_verdict(&before, &cargo(0, "")).0), "fail");
+}
+
+#[test]
 fn where_only_exit_statuses_speak_a_failing_base_proves_nothing() {
     let (verdict, told) = candidate_verdict(&other(0), &other(1));
     assert_eq!((kind(&verdict), told.by_diagnostic), ("fail", false));

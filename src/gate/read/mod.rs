@@ -4,6 +4,7 @@
 //! never guessed.
 
 mod cargo;
+mod count;
 mod go;
 mod libtest;
 mod lines;
@@ -25,6 +26,8 @@ pub struct Reading {
     pub soft: Vec<Diagnostic>,
     /// Tests that were seen to pass, skipped or ignored ones not among them, with how often.
     pub passed: BTreeMap<String, u32>,
+    /// How many tests (of Go: packages) the runner says that it ran.
+    pub count: Option<u32>,
     /// The output for a reader, when the raw one is not meant for people.
     pub shown: Option<String>,
 }
@@ -76,6 +79,13 @@ pub fn read(tool: CheckTool, output: &str, root: &str) -> Reading {
         CheckTool::GoBuild => go::read_build(&plain),
         CheckTool::GoTest => go::read_test(&plain),
         CheckTool::Other => Reading::default(),
+    };
+    reading.count = match tool {
+        CheckTool::CargoTest => count::cargo(&plain),
+        CheckTool::Pytest => count::pytest(&plain),
+        CheckTool::GoTest => count::go(&plain),
+        CheckTool::Other => count::any(&plain),
+        _ => None,
     };
     for each in reading.errors.iter_mut().chain(&mut reading.failed).chain(&mut reading.soft) {
         each.path = relative(&each.path, root);
