@@ -95,8 +95,8 @@ fn text(found: &Checkup, config: &Config, directories: &[Directory]) -> String {
     }
     out.push_str("directories\n");
     for (name, dir, trouble) in directories {
-        let said = trouble.as_deref().unwrap_or("");
-        let _ = writeln!(out, "  {} {name:<22} {dir} {said}", mark(trouble.is_none()));
+        let said = trouble.as_ref().map(|trouble| format!(" {trouble}")).unwrap_or_default();
+        let _ = writeln!(out, "  {} {name:<22} {dir}{said}", mark(trouble.is_none()));
     }
     out
 }

@@ -72,7 +72,7 @@ fn unexpected(reply: &Reply) -> CliError {
 fn text(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     let run = snapshot.run.as_ref().map(ToString::to_string).unwrap_or_default();
-    let stage = snapshot.stage.map(|stage| format!("{stage:?}").to_lowercase()).unwrap_or_default();
+    let stage = snapshot.stage.map(|stage| stage.to_string()).unwrap_or_default();
     let _ = writeln!(out, "run {run}: {}", report::line(&snapshot.title));
     let _ = writeln!(
         out,
@@ -81,10 +81,30 @@ fn text(snapshot: &Snapshot) -> String {
     );
     for (id, lane) in &snapshot.lanes {
         let doing = match &lane.stop {
-            Some(stop) => format!("ended: {stop:?}"),
+            Some(stop) => format!("ended: {stop}"),
             None => format!("turn {}: {}", lane.turn, report::line(&lane.activity)),
         };
         let _ = writeln!(out, "  {id:<16} {} tokens  {doing}", lane.usage.tokens());
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Watch;
+    use crate::model::{EventSink, LaneId, Limit, RunEvent, Stage, Stop, Usage};
+
+    #[test]
+    fn stages_and_ends_are_told_in_words() {
+        let watch = Watch::default();
+        let sink = watch.over(EventSink::none());
+        let (lane, usage) = (LaneId::of("a", 1), Usage::default());
+        let stop = Stop::Limit { limit: Limit::Cost };
+        sink.send(RunEvent::StageBegan { stage: Stage::FanOut, units: None });
+        sink.send(RunEvent::LaneEnded { lane, stop, left_change: true, usage });
+        let text = text(&watch.now());
+        assert!(text.contains("stage workers,"), "{text}");
+        assert!(text.contains(" ended: PARTIAL (cost)"), "{text}");
+    }
 }

@@ -106,7 +106,7 @@ fn a_live_run_can_be_looked_at_and_stopped() {
     running.until(is("lane_began"));
     let id = running.events[0]["run"].as_str().unwrap().to_owned();
     for name in [id.as_str(), "latest", &id[..13], &id[id.len() - 6..]] {
-        place.run(["probe", name]).exits(0).prints(&[&id, "raise the value", "fanout"]);
+        place.run(["probe", name]).exits(0).prints(&[&id, "raise the value", "workers"]);
     }
     let snapshot = place.run(["probe", "--json"]).exits(0).json();
     assert_eq!((&snapshot["run"], &snapshot["stage"]), (&json!(id), &json!("fan_out")));
