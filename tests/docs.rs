@@ -1,4 +1,12 @@
 //! The documents are true: links lead somewhere, generated parts are those of this build.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that fails may panic, and helpers of tests are no test functions"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use super::launch::perform;
 use super::scenario::{judge_flags, prepare_scenario};
 use super::{CliError, Exit, preview};
 use crate::selftest;
-use crate::ui::Listener;
+use crate::ui::{Listener, fitted};
 
 /// Run the main job on a bundled repository with a bug, with five scripted lanes
 #[derive(clap::Args, Debug)]
@@ -38,8 +38,8 @@ impl Args {
             // Standard error may be closed; that is no reason not to run.
             let _ = writeln!(
                 std::io::stderr(),
-                "The demo's model is scripted; workers, gates and judges are real.\n\nTask: {}",
-                scenario.task.trim()
+                "The demo's model is scripted; workers, gates and judges are real.\n\n{}\n",
+                fitted(&format!("Task: {}", scenario.task.trim().replace('\n', " ")))
             );
         }
         preview::announce(&prepared, &self.output)?;

@@ -10,6 +10,7 @@ use super::output::{write_json, write_stdout};
 use super::{CliError, Exit};
 use crate::model::{CommandSpec, Cost, ModelRef, Plan};
 use crate::pipeline::{Estimate, estimate};
+use crate::ui::fitted;
 
 /// Prints lanes, commands, the largest number of calls and what they can cost; runs nothing.
 pub fn dry_run(
@@ -104,7 +105,7 @@ pub fn announce(prepared: &Prepared, output: &OutputFlags) -> Result<(), CliErro
             dirty.examples.join(", ")
         ));
     }
-    let text = lines.iter().fold(String::new(), |text, line| text + line + "\n");
+    let text = lines.iter().fold(String::new(), |text, line| text + &fitted(line) + "\n");
     // Standard error may be closed; that is no reason not to run.
     let _ = std::io::stderr().write_all(text.as_bytes());
     Ok(())

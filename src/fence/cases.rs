@@ -143,7 +143,7 @@ fn check_label(label: &str) {
     assert!(!folded(&fencer().fence_with(&memory, &options()).text).contains("end memory"));
 }
 
-// contract C31
+// Proves contract C31
 fn check_cut(body: &str) {
     for max in [0, 1, 10, 100, 1000, 65_536] {
         let options = FenceOptions { max_bytes: Some(max), ..options() };

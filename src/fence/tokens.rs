@@ -204,8 +204,8 @@ impl Reading {
 fn is_tag(reading: &Reading) -> bool {
     let read = reading.bytes();
     let read = read.strip_prefix(b"/").unwrap_or(read);
-    let starts = |tag: &&str| read.starts_with(tag.as_bytes());
-    is_piped(read) || TAGS.iter().any(|tag| starts(tag)) || OPEN_TAGS.iter().any(|tag| starts(tag))
+    let mut tags = TAGS.iter().chain(OPEN_TAGS);
+    is_piped(read) || tags.any(|tag| read.starts_with(tag.as_bytes()))
 }
 
 /// `|name|>`, as in `<|im_start|>`.

@@ -146,9 +146,9 @@ impl Gatekeeper {
     /// Copies what is carried; tells what may not be.
     async fn bring(&self, tree: &dyn Ground, events: &EventSink) -> Result<(), GateError> {
         let Some(into) = tree.host() else { return Ok(()) };
-        for path in self.carry.iter().cloned() {
+        for name in &self.carry {
             let (grounds, top, into) = (self.grounds.clone(), self.checkout.clone(), into.clone());
-            let name = path.clone();
+            let path = name.clone();
             let done = blocking(move || {
                 let base = grounds.base();
                 let tracked = protect::has(grounds.objects(), &base, path.as_bytes())?;

@@ -1,5 +1,7 @@
 //! Foreign text made safe to print: no control character of it ever reaches a terminal.
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 /// Many lines: line breaks and tabs stay, escape sequences go as a whole, every other control or
 /// direction-changing character becomes visible.
 pub fn block(text: &str) -> String {
@@ -68,9 +70,71 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
+/// The columns that a text takes.
+pub fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// A line for a terminal of so many columns: what does not fit stands below, set in.
+pub fn hanging(text: &str, columns: usize) -> String {
+    const INDENT: &str = "  ";
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    wrap(text, columns.saturating_sub(INDENT.len()).max(20)).join(&format!("\n{INDENT}"))
+}
+
+/// Lines of at most `most` columns, broken at blanks where there are any. At least one line.
+pub fn wrap(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let mut rest = word;
+        loop {
+            let current = lines.len() - 1;
+            let gap = usize::from(!lines[current].is_empty());
+            if width(&lines[current]) + gap + width(rest) <= most {
+                lines[current].push_str(&" "[..gap]);
+                lines[current].push_str(rest);
+                break;
+            }
+            if gap == 1 {
+                lines.push(String::new());
+                continue;
+            }
+            let kept = head(rest, most);
+            lines[current].push_str(&rest[..kept]);
+            lines.push(String::new());
+            rest = &rest[kept..];
+        }
+    }
+    lines
+}
+
+/// How many bytes of a text fit into `most` columns, at least one character.
+fn head(text: &str, most: usize) -> usize {
+    let mut columns = 0;
+    for (at, c) in text.char_indices() {
+        columns += c.width().unwrap_or(0);
+        if columns > most && at > 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_is_wrapped_by_columns() {
+        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("abcdefghij kl", 4), ["abcd", "efgh", "ij", "kl"]);
+        assert_eq!(wrap("", 4), [""]);
+        assert_eq!(hanging("one two three", 13), "one two three");
+        let text = "a path/that/is/long and more";
+        assert_eq!(hanging(text, 24), "a path/that/is/long\n  and more");
+    }
 
     #[test]
     fn escape_sequences_go_and_control_characters_show() {

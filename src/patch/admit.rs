@@ -230,9 +230,8 @@ fn source(
             .into());
     }
     // Taking a link away is harmless; anything else with it needs the rule.
-    if !(file.change == ChangeKind::Deleted && entry.mode == mode::LINK)
-        && !mode::is_file(entry.mode)
-    {
+    let drops_link = file.change == ChangeKind::Deleted && entry.mode == mode::LINK;
+    if !drops_link && !mode::is_file(entry.mode) {
         mode::check(entry.mode, old, rules)?;
     }
     if file.old_mode.is_some_and(|mode| mode::kind(mode) != mode::kind(entry.mode)) {
@@ -375,5 +374,159 @@ fn gitlink(put: &Put) -> Result<ObjectId, Refusal> {
         false => {
             Err(refuse("gitlink", "a submodule's section names one full commit id").at(&put.path))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::MemoryStore;
+    use super::*;
+
+    struct Bench {
+        store: MemoryStore,
+        base: TreeId,
+        rules: Rules,
+    }
+
+    impl Bench {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let store = MemoryStore::default();
+            let base = store.make(files);
+            Self { store, base, rules: Rules::default() }
+        }
+
+        fn run(&self, diff: &str) -> Result<Vec<String>, String> {
+            self.store.verdict(&self.base, diff, &self.rules)
+        }
+    }
+
+    fn added(path: &str) -> String {
+        format!(
+            "diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+new\n"
+        )
+    }
+
+    fn deleted(path: &str) -> String {
+        format!(
+            "diff --git a/{path} b/{path}\ndeleted file mode 100644\n--- a/{path}\n+++ /dev/null\n@@ -1 +0,0 @@\n-old\n"
+        )
+    }
+
+    fn moved(word: &str, from: &str, to: &str) -> String {
+        format!(
+            "diff --git a/{from} b/{to}\nsimilarity index 100%\n{word} from {from}\n{word} to {to}\n"
+        )
+    }
+
+    #[test]
+    fn sections_read_the_base_and_not_each_other() {
+        let bench = Bench::new(&[("a", "one\n"), ("b", "two\n")]);
+        let swap = format!("{}{}", moved("rename", "a", "b"), moved("rename", "b", "a"));
+        assert_eq!(bench.run(&swap), Ok(vec!["100644 a two\n".into(), "100644 b one\n".into()]));
+        let edit = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+ONE\n";
+        let copy = format!("{edit}{}", moved("copy", "a", "c"));
+        let files = bench.run(&copy).unwrap();
+        assert_eq!(files, ["100644 a ONE\n", "100644 b two\n", "100644 c one\n"]);
+    }
+
+    #[test]
+    fn a_file_gives_way_to_a_directory_and_back() {
+        let bench = Bench::new(&[("a", "old\n"), ("d/x", "old\n")]);
+        let down = format!("{}{}", deleted("a"), added("a/b"));
+        assert_eq!(bench.run(&down).unwrap(), ["100644 a/b new\n", "100644 d/x old\n"]);
+        let up = format!("{}{}", deleted("d/x"), added("d"));
+        assert_eq!(bench.run(&up).unwrap(), ["100644 a old\n", "100644 d new\n"]);
+        assert_eq!(bench.run(&added("a/b")), Err("not-a-directory".into()));
+        assert_eq!(bench.run(&added("d")), Err("already-exists".into()));
+        assert_eq!(bench.run(&deleted("d")), Err("is-a-directory".into()));
+    }
+
+    #[test]
+    fn targets_must_be_free_and_sources_there() {
+        let bench = Bench::new(&[("a", "old\n"), ("b", "old\n"), ("l@", "a")]);
+        assert_eq!(bench.run(&moved("rename", "a", "b")), Err("already-exists".into()));
+        assert_eq!(bench.run(&moved("rename", "c", "d")), Err("no-such-file".into()));
+        assert_eq!(bench.run(&moved("copy", "l", "m")), Err("link".into()));
+        assert_eq!(bench.run(&deleted("l/x")), Err("beyond-link".into()));
+        assert_eq!(bench.run(&added("l/x")), Err("not-a-directory".into()));
+        assert_eq!(bench.run(&added("A")), Err("path-collision".into()));
+        assert_eq!(bench.run(&moved("rename", "a", "A")).unwrap()[0], "100644 A old\n");
+    }
+
+    #[test]
+    fn links_and_submodules_are_opened_by_rules() {
+        let mut bench = Bench::new(&[("a", "old\n"), ("l@", "a")]);
+        let link = "diff --git a/m b/m\nnew file mode 120000\n--- /dev/null\n+++ b/m\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n";
+        let module = format!(
+            "diff --git a/s b/s\nnew file mode 160000\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+Subproject commit {}\n",
+            "1".repeat(40)
+        );
+        let gone = "diff --git a/l b/l\ndeleted file mode 120000\n--- a/l\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n\\ No newline at end of file\n";
+        assert_eq!(bench.run(link), Err("link".into()));
+        assert_eq!(bench.run(&module), Err("gitlink".into()));
+        assert_eq!(bench.run(gone).unwrap(), ["100644 a old\n"]);
+        bench.rules = Rules { links: true, submodules: true, ..Rules::default() };
+        assert_eq!(bench.run(link).unwrap()[2], "120000 m a");
+        assert_eq!(bench.run(&module).unwrap()[2], format!("160000 s {}", "1".repeat(40)));
+        assert_eq!(bench.run(&link.replace("+a\n", "+../a\n")), Err("link-target".into()));
+        let kind = format!("{}{}", deleted("a"), link.replace("/m", "/a").replace("+a\n", "+l\n"));
+        assert_eq!(bench.run(&kind).unwrap()[0], "120000 a l");
+    }
+
+    #[test]
+    fn modes_come_from_the_base_unless_the_diff_changes_them() {
+        let bench = Bench::new(&[("run*", "old\n")]);
+        let edit = "diff --git a/run b/run\nindex 1..2 100644\n--- a/run\n+++ b/run\n@@ -1 +1 @@\n-old\n+new\n";
+        assert_eq!(bench.run(edit).unwrap(), ["100755 run new\n"]);
+        let mode = "diff --git a/run b/run\nold mode 100755\nnew mode 100644\n";
+        assert_eq!(bench.run(mode).unwrap(), ["100644 run old\n"]);
+        assert_eq!(bench.run(&mode.replace("100644", "100755")), Err("no-change".into()));
+    }
+
+    #[test]
+    fn a_proven_base_lets_hunks_without_context_in() {
+        let bench = Bench::new(&[("a", "1\n2\n3\n")]);
+        let id = |bytes: &[u8]| bench.store.put_blob(bytes).unwrap().as_str().to_owned();
+        let (old, new) = (id(b"1\n2\n3\n"), id(b"1\nx\n2\n3\n"));
+        let diff = |old: &str, new: &str| {
+            format!(
+                "diff --git a/a b/a\nindex {}..{} 100644\n--- a/a\n+++ b/a\n@@ -1,0 +2 @@\n+x\n",
+                &old[..7],
+                &new[..7]
+            )
+        };
+        assert_eq!(bench.run(&diff(&old, &new)).unwrap(), ["100644 a 1\nx\n2\n3\n"]);
+        assert_eq!(bench.run(&diff(&new, &old)), Err("zero-context".into()));
+        assert_eq!(bench.run(&diff(&old, &old)), Err("wrong-result".into()));
+    }
+
+    #[test]
+    fn names_of_the_base_stay_usable_and_new_ones_are_portable() {
+        let bench = Bench::new(&[("aux.c", "old\n")]);
+        assert_eq!(
+            bench.run(&deleted("aux.c").replace("-old", "-new")),
+            Err("hunk-not-found".into())
+        );
+        let edit =
+            "diff --git a/aux.c b/aux.c\n--- a/aux.c\n+++ b/aux.c\n@@ -1 +1 @@\n-old\n+new\n";
+        assert_eq!(bench.run(edit).unwrap(), ["100644 aux.c new\n"]);
+        assert_eq!(bench.run(&added("nul.c")), Err("device-name".into()));
+    }
+
+    #[test]
+    fn repairs_and_flags_name_their_file() {
+        let bench = Bench::new(&[("a", &"x\n".repeat(9)), ("Makefile", "old\n")]);
+        let diff = "diff --git a/Makefile b/Makefile\n--- a/Makefile\n+++ b/Makefile\n@@ -1 +1,4 @@\n-old\n+new\n```\n";
+        let admission = admit(diff.as_bytes(), &bench.base, &bench.store, &bench.rules).unwrap();
+        let Admission::Admitted { repairs, flags, files, .. } = admission else {
+            panic!("{admission:?}")
+        };
+        assert!(
+            repairs
+                .iter()
+                .any(|repair| repair.code == "hunk-counts" && repair.detail.contains("Makefile"))
+        );
+        assert_eq!(flags[0].path.as_deref(), Some("Makefile"));
+        assert_eq!((files[0].added, files[0].removed), (1, 1));
     }
 }

@@ -171,3 +171,109 @@ fn check_overrun(hunks: &[Hunk], old: &[u8], base: Base, applied: &Applied) -> R
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Rules, parse};
+
+    fn run(old: &str, hunks: &str) -> Result<String, String> {
+        let diff = format!("--- a/x\n+++ b/x\n{hunks}");
+        let patch = parse(diff.as_bytes(), &Rules::default()).map_err(|refusal| refusal.code)?;
+        let new = patch.files()[0].apply(Some(old.as_bytes())).map_err(|refusal| refusal.code)?;
+        Ok(String::from_utf8(new.unwrap()).unwrap())
+    }
+
+    fn lines(range: std::ops::RangeInclusive<u32>) -> String {
+        range.map(|line| format!("{line}\n")).collect()
+    }
+
+    #[test]
+    fn a_moved_hunk_applies_where_its_lines_are_once() {
+        let hunk = "@@ -3,3 +3,3 @@\n 8\n-9\n+nine\n 10\n";
+        assert_eq!(run(&lines(1..=12), hunk), Ok(lines(1..=12).replace("9\n", "nine\n")));
+        let twice = lines(1..=12).repeat(2);
+        assert_eq!(run(&twice, hunk), Err("hunk-ambiguous".into()));
+        let exact = hunk.replace("3,3", "8,3");
+        assert!(run(&twice, &exact).unwrap().starts_with("1\n2\n3\n4\n5\n6\n7\n8\nnine\n"));
+    }
+
+    #[test]
+    fn start_and_end_are_anchors() {
+        let start = "@@ -1,2 +1,2 @@\n-8\n+x\n 9\n";
+        assert_eq!(run(&lines(1..=12), start), Err("hunk-anchor".into()));
+        let end = "@@ -8,2 +8,2 @@\n 8\n-9\n+x\n";
+        assert_eq!(run(&lines(1..=12), end), Err("hunk-anchor".into()));
+        assert_eq!(run(&lines(1..=9), end), Ok(lines(1..=8) + "x\n"));
+        assert_eq!(run(&lines(2..=9), end), Ok(lines(2..=8) + "x\n"));
+    }
+
+    #[test]
+    fn each_old_line_belongs_to_one_hunk() {
+        let overlap = "@@ -2,3 +2,3 @@\n 2\n-3\n+x\n 4\n@@ -4,3 +4,3 @@\n 4\n-5\n+y\n 6\n";
+        assert_eq!(run(&lines(1..=9), overlap), Err("hunk-not-found".into()));
+        let touching = overlap.replace("@@ -4,3 +4,3 @@\n 4\n", "@@ -5,2 +5,2 @@\n");
+        assert_eq!(run(&lines(1..=9), &touching), Ok("1\n2\nx\n4\ny\n6\n7\n8\n9\n".into()));
+    }
+
+    #[test]
+    fn hunks_without_context_stand_where_they_say_or_nowhere() {
+        let change = "@@ -3 +3 @@\n-3\n+x\n";
+        assert_eq!(run(&lines(1..=5), change), Ok("1\n2\nx\n4\n5\n".into()));
+        assert_eq!(run(&lines(2..=5), change), Err("hunk-not-found".into()));
+        assert_eq!(run(&(lines(1..=5) + "3\n"), change), Err("zero-context".into()));
+        assert_eq!(run(&lines(1..=5), "@@ -3,0 +4 @@\n+x\n"), Err("zero-context".into()));
+        assert_eq!(run("", "@@ -0,0 +1 @@\n+x\n"), Ok("x\n".into()));
+    }
+
+    #[test]
+    fn lines_are_compared_with_their_ends() {
+        let hunk = "@@ -1,2 +1,2 @@\n-a\n+x\n b\n";
+        assert_eq!(run("a\nb\n", hunk), Ok("x\nb\n".into()));
+        assert_eq!(run("a\nb", hunk), Err("hunk-not-found".into()));
+        assert_eq!(run("a\r\nb\r\n", hunk), Err("hunk-not-found".into()));
+        let open = format!("{hunk}\\ No newline at end of file\n");
+        assert_eq!(run("a\nb", &open), Ok("x\nb".into()));
+        assert_eq!(run("a\nb\n", &open), Err("hunk-not-found".into()));
+    }
+
+    #[test]
+    fn lost_blank_context_is_put_back_or_the_counts_are_wrong() {
+        let hunk = "@@ -1,3 +1,3 @@\n-a\n+x\n b\n";
+        assert_eq!(run("a\nb\n\n", hunk), Ok("x\nb\n\n".into()));
+        assert_eq!(run("a\nb\nc\n", hunk), Err("truncated".into()));
+        let surer = "@@ -1,5 +1,5 @@\n-a\n+x\n b\n c\n d\n";
+        assert_eq!(run("a\nb\nc\nd\ne\n", surer), Ok("x\nb\nc\nd\ne\n".into()));
+    }
+
+    #[test]
+    fn two_readings_of_the_counts_are_refused() {
+        // Git would stop after `+x` and leave the second change out.
+        let short = "@@ -1,2 +1,2 @@\n 1\n-2\n+x\n 3\n";
+        assert_eq!(run(&lines(1..=4), short), Ok("1\nx\n3\n4\n".into()));
+        let open = "@@ -1,2 +1,2 @@\n-a\n+x\n b\n+c\n";
+        assert_eq!(run("a\nb\n", open), Err("hunk-counts".into()));
+    }
+
+    #[test]
+    fn a_refusal_names_the_first_line_that_differs() {
+        let diff = "--- a/x\n+++ b/x\n@@ -2,3 +2,3 @@\n 2\n-three\n+x\n 4\n";
+        let patch = parse(diff.as_bytes(), &Rules::default()).unwrap();
+        let refusal = patch.files()[0].apply(Some(lines(1..=5).as_bytes())).unwrap_err();
+        assert_eq!((refusal.path.as_deref(), refusal.hunk), (Some("x"), Some(1)));
+        assert_eq!(refusal.expected.as_deref(), Some("three"));
+        assert_eq!(refusal.found.as_deref(), Some("3"));
+        assert!(refusal.message.contains("line 3 "), "{}", refusal.message);
+    }
+
+    #[test]
+    fn the_file_must_be_there_or_not() {
+        let diff = |header: &str| format!("{header}@@ -0,0 +1 @@\n+x\n");
+        let added = parse(diff("--- /dev/null\n+++ b/x\n").as_bytes(), &Rules::default()).unwrap();
+        assert_eq!(added.files()[0].apply(Some(b"y")).unwrap_err().code, "already-exists");
+        let gone = "--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n";
+        let gone = parse(gone.as_bytes(), &Rules::default()).unwrap();
+        assert_eq!(gone.files()[0].apply(None).unwrap_err().code, "no-such-file");
+        assert_eq!(gone.files()[0].apply(Some(b"x\n")), Ok(None));
+        assert_eq!(gone.files()[0].apply(Some(b"x\ny\n")).unwrap_err().code, "partial-deletion");
+    }
+}

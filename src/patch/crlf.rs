@@ -92,3 +92,30 @@ fn undecided(path: &[u8]) -> Refusal {
     );
     if path.is_empty() { refusal } else { refusal.at(path) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Rules;
+    use super::super::testing::MemoryStore;
+
+    const DIFF: &str = "--- a/x\r\n+++ b/x\r\n@@ -1,2 +1,2 @@\r\n a\r\n-b\r\n+c\r\n";
+
+    fn verdict(contents: &str, diff: &str) -> Result<String, String> {
+        let store = MemoryStore::default();
+        let base = store.make(&[("x", contents)]);
+        store.verdict(&base, diff, &Rules::default()).map(|files| files.join("|"))
+    }
+
+    #[test]
+    fn the_base_tells_whose_carriage_returns_they_are() {
+        assert_eq!(verdict("a\nb\n", DIFF).as_deref(), Ok("100644 x a\nc\n"));
+        assert_eq!(verdict("a\r\nb\r\n", DIFF).as_deref(), Ok("100644 x a\r\nc\r\n"));
+        assert_eq!(verdict("a\r\nb\n", DIFF), Err("carriage-return".into()));
+    }
+
+    #[test]
+    fn a_new_file_alone_tells_nothing() {
+        let added = "--- /dev/null\r\n+++ b/y\r\n@@ -0,0 +1 @@\r\n+c\r\n";
+        assert_eq!(verdict("a\n", added), Err("carriage-return".into()));
+    }
+}

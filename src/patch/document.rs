@@ -307,3 +307,100 @@ fn is_mail_header(line: &RawLine<'_>) -> bool {
     let headers = [&b"Subject: "[..], b"From: ", b"Date: ", b"To: ", b"Message-I"];
     is_mail_start(line.text) || headers.iter().any(|header| line.text.starts_with(header))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: &str = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n";
+    const SECOND: &str = "--- a/y\n+++ b/y\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n";
+
+    fn read(diff: &str) -> Result<(usize, Vec<String>), String> {
+        let patch = parse(diff.as_bytes(), &Rules::default()).map_err(|refusal| refusal.code)?;
+        Ok((patch.files.len(), patch.repairs.into_iter().map(|repair| repair.code).collect()))
+    }
+
+    fn codes(codes: &[&str]) -> Vec<String> {
+        codes.iter().map(|code| (*code).to_owned()).collect()
+    }
+
+    #[test]
+    fn files_follow_each_other() {
+        assert_eq!(read(&format!("{FIRST}{SECOND}")), Ok((2, codes(&[]))));
+        assert_eq!(read(&format!("{FIRST}\n\n{SECOND}")), Ok((2, codes(&[]))));
+        assert_eq!(read(&format!("{FIRST}{FIRST}")), Err("path-twice".into()));
+        let furniture = format!("Index: x\n{}\n{FIRST}diff -u a/y b/y\n{SECOND}", "=".repeat(67));
+        assert_eq!(read(&furniture), Ok((2, codes(&[]))));
+    }
+
+    #[test]
+    fn fences_and_prose_are_taken_off() {
+        let fenced = format!("Here:\n\n```diff\n{FIRST}```\n- note\n");
+        assert_eq!(read(&fenced), Ok((1, codes(&["markdown-fence", "prose-around"]))));
+        let longer = format!("````\n{FIRST}````\n");
+        assert_eq!(read(&longer), Ok((1, codes(&["markdown-fence"]))));
+        let two = format!("```diff\n{FIRST}```\nand\n```diff\n{SECOND}```\n");
+        assert_eq!(read(&two).unwrap().0, 2);
+        let choice = two.replace("and", "Alternatively:");
+        assert_eq!(read(&choice), Err("several-diffs".into()));
+    }
+
+    #[test]
+    fn a_second_diff_can_not_hide() {
+        let far = format!("{FIRST}{}{SECOND}", "\n".repeat(21));
+        assert_eq!(read(&far), Err("several-diffs".into()));
+        let outside = format!("```diff\n{FIRST}```\n{SECOND}");
+        assert_eq!(read(&outside), Err("several-diffs".into()));
+        let signed = format!("{FIRST}-- \nsomeone\n{SECOND}");
+        assert_eq!(read(&signed), Err("several-diffs".into()));
+        let message = format!("Subject: x\n\n{FIRST}\ntext\n{SECOND}");
+        assert_eq!(read(&message), Err("several-diffs".into()));
+        let long = format!("{FIRST}\n{}{SECOND}", "text\n".repeat(6));
+        assert_eq!(read(&long), Err("several-diffs".into()));
+    }
+
+    #[test]
+    fn noise_of_a_tool_between_files_is_skipped() {
+        let noise = format!("{FIRST}\nNo changes detected\n{SECOND}");
+        let patch = parse(noise.as_bytes(), &Rules::default()).unwrap();
+        assert!(patch.several && patch.files.len() == 2);
+    }
+
+    #[test]
+    fn mails_are_read_one_after_another() {
+        let mail = |diff: &str| {
+            format!(
+                "From {} Mon Sep 17 00:00:00 2001\nSubject: x\n\n```\ntext\n---\n x | 2 +-\n\n{diff}-- \n2.47.3\n\n",
+                "1".repeat(40)
+            )
+        };
+        let both = format!("{}{}", mail(FIRST), mail(SECOND));
+        assert_eq!(read(&both), Ok((2, codes(&["mail"]))));
+    }
+
+    #[test]
+    fn changes_outside_hunks_are_not_lost_in_silence() {
+        assert_eq!(read(&format!("{FIRST}\n+lost\n")), Err("stray-lines".into()));
+        assert_eq!(read("@@ -1 +1 @@\n-a\n+b\n"), Err("no-file-header".into()));
+        assert_eq!(read("--- a/x\n+++ b/x\ntext\n"), Err("no-hunks".into()));
+        assert_eq!(read("just text\n"), Err("not-a-diff".into()));
+        assert_eq!(read("diff --cc x\n"), Err("combined-diff".into()));
+        assert_eq!(read("*** a/x\n--- b/x\n***************\n"), Err("context-diff".into()));
+    }
+
+    #[test]
+    fn limits_hold() {
+        let few = Rules { max_files: 1, ..Rules::default() };
+        let both = format!("{FIRST}{SECOND}");
+        assert_eq!(parse(both.as_bytes(), &few).unwrap_err().code, "too-many-files");
+        let short = Rules { max_changed_lines: 1, ..Rules::default() };
+        assert_eq!(parse(FIRST.as_bytes(), &short).unwrap_err().code, "too-many-lines");
+    }
+
+    #[test]
+    fn a_byte_order_mark_goes_only_where_it_hides_nothing() {
+        assert_eq!(read(&format!("\u{feff}{FIRST}")), Ok((1, codes(&["byte-order-mark"]))));
+        let mode = "\u{feff}diff --git a/x b/x\nold mode 100644\nnew mode 100755\n";
+        assert_eq!(read(mode), Err("byte-order-mark".into()));
+    }
+}

@@ -141,3 +141,46 @@ fn check_return(cursor: &Cursor<'_>, text: &[u8]) -> Result<(), Refusal> {
 fn bad(cursor: &Cursor<'_>, why: &str) -> Refusal {
     refuse("bad-header", format!("line {} of the diff {why}", cursor.number())).found(cursor.text())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::bytes;
+    use super::super::rules::Rules;
+    use super::*;
+
+    fn read(text: &str) -> Result<Header, String> {
+        let source = bytes::read(text.as_bytes(), &Rules::default()).unwrap();
+        Header::read(&mut Cursor::new(&source.lines, 0)).map_err(|refusal| refusal.code)
+    }
+
+    #[test]
+    fn all_lines_are_read() {
+        let header = read(
+            "diff --git a/x b/y\nold mode 100644\nnew mode 100755\nsimilarity index 90%\n\
+             rename from x\nrename to y\nindex 1234567..89abcde\n--- a/x\n+++ b/y\n@@ -1 +1 @@\n",
+        )
+        .unwrap();
+        assert_eq!((header.old_mode, header.new_mode), (Some(0o100_644), Some(0o100_755)));
+        assert_eq!(header.rename_from.as_deref(), Some(&b"x"[..]));
+        assert_eq!(header.similarity, Some(90));
+        assert_eq!(header.index.unwrap().new, "89abcde");
+        assert!(header.minus.is_some() && header.plus.is_some());
+    }
+
+    #[test]
+    fn twice_or_unreadable_is_refused() {
+        for lines in [
+            "old mode 100644\nold mode 100644",
+            "new file mode 1006448",
+            "index 12",
+            "similarity index 101%",
+            "rename from ",
+            "--- a/x\n@@ -1 +1 @@",
+            "new file mode 100644\r",
+        ] {
+            let text = format!("diff --git a/x b/x\n{lines}\n");
+            assert_eq!(read(&text).err().as_deref(), Some("bad-header"), "{lines:?}");
+        }
+        assert_eq!(read("diff --git nothing\n").err().as_deref(), Some("bad-header"));
+    }
+}

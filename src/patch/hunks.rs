@@ -290,3 +290,98 @@ fn check_ends(hunk: &Hunk, before: Option<&Hunk>) -> Result<(), Refusal> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::bytes;
+    use super::super::rules::Rules;
+    use super::*;
+
+    fn with(text: &str, git: bool) -> Result<Vec<Hunk>, String> {
+        let source = bytes::read(text.as_bytes(), &Rules::default()).unwrap();
+        let mut cursor = Cursor::new(&source.lines, 0);
+        cursor.in_git_section = git;
+        read(&mut cursor).map_err(|refusal| refusal.code)
+    }
+
+    fn counts(text: &str) -> Result<Vec<Counts>, String> {
+        with(text, true).map(|hunks| hunks.iter().map(|hunk| hunk.counts).collect())
+    }
+
+    #[test]
+    fn headers_are_strict() {
+        for header in [
+            "@@",
+            "@@ ... @@",
+            "@@ -1 @@",
+            "@@ --1,2 +1,2 @@",
+            "@@ -1,2 +1,99999999999 @@",
+            "@@ -1,2 +1,2",
+            "@@ -a +b @@",
+        ] {
+            assert_eq!(
+                counts(&format!("{header}\n-a\n+b\n")),
+                Err("hunk-header".into()),
+                "{header}"
+            );
+        }
+        let hunks = with("@@ -3 +4,2 @@ fn x()\n-a\n+b\n+c\n", true).unwrap();
+        assert_eq!((hunks[0].old_start, hunks[0].new_start), (3, 4));
+        assert_eq!(hunks[0].heading, b"fn x()");
+    }
+
+    #[test]
+    fn right_counts_end_a_hunk() {
+        let text = "@@ -1,2 +1,2 @@\n a\n-b\n+c\n\n- a bullet\n";
+        assert_eq!(counts(text), Ok(vec![Counts::Right]));
+        let mail = "@@ -1 +1 @@\n-b\n+c\n-- \n2.47.3\n";
+        assert_eq!(counts(mail), Ok(vec![Counts::Right]));
+        let next = "@@ -1 +1 @@\n-b\n+c\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-b\n+c\n";
+        assert_eq!(counts(next), Ok(vec![Counts::Right]));
+    }
+
+    #[test]
+    fn wrong_counts_are_recounted_where_the_end_is_plain() {
+        let between = "@@ -1,9 +1,1 @@\n a\n-b\n c\n@@ -20,2 +20,2 @@\n-x\n+y\n z\n";
+        assert_eq!(counts(between), Ok(vec![Counts::Recounted, Counts::Right]));
+        let over = "@@ -1,2 +1,2 @@\n a\n-b\n+c\n d\n";
+        assert_eq!(counts(over), Ok(vec![Counts::Overrun(3)]));
+        let padded = "@@ -1,4 +1,4 @@\n a\n-b\n+c\n d\n";
+        assert_eq!(counts(padded), Ok(vec![Counts::Padded { lines: 1, cut: true }]));
+        let both = "@@ -1,2 +1,2 @@\n a\n-b\n+c\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-b\n+c\n";
+        assert_eq!(counts(&both.replace("-1,2", "-1,9")), Err("hunk-counts".into()));
+        assert_eq!(
+            with(&both.replace("-1,2", "-1,9"), false).unwrap()[0].counts,
+            Counts::Recounted
+        );
+    }
+
+    #[test]
+    fn a_last_hunk_that_is_too_short_is_cut_off() {
+        assert_eq!(counts("@@ -1,9 +1,12 @@\n a\n-b\n+c\n d\n"), Err("truncated".into()));
+        let fenced = "@@ -1,9 +1,12 @@\n a\n-b\n+c\n d\n```\n";
+        assert_eq!(counts(fenced), Ok(vec![Counts::Recounted]));
+        let complete = "@@ -1,9 +1,7 @@\n a\n-b\n+c\n d\n e\n f\n";
+        assert_eq!(counts(complete), Ok(vec![Counts::Recounted]));
+        assert_eq!(counts(complete.trim_end()), Err("truncated".into()));
+    }
+
+    #[test]
+    fn foreign_lines_and_idle_hunks_are_refused() {
+        assert_eq!(counts("@@ -1,3 +1,3 @@\n a\nwrapped\n-b\n+c\n"), Err("corrupt-hunk".into()));
+        assert_eq!(counts("@@ -1,2 +1,2 @@\n a\n b\n"), Err("no-change".into()));
+        assert_eq!(counts("@@ -1 +1 @@\n"), Err("hunk-counts".into()));
+        assert_eq!(counts("nothing\n"), Err("no-hunks".into()));
+    }
+
+    #[test]
+    fn a_missing_newline_stands_at_the_end_only() {
+        let note = "\\ No newline at end of file";
+        let good = format!("@@ -1,2 +1,2 @@\n a\n-b\n{note}\n+c\n{note}\n");
+        assert_eq!(with(&good, true).unwrap()[0].lines[2].text, b"c");
+        let middle = format!("@@ -1,2 +1,2 @@\n a\n{note}\n-b\n+c\n");
+        assert_eq!(counts(&middle), Err("no-newline".into()));
+        let early = format!("@@ -1 +1 @@\n-b\n{note}\n+c\n@@ -9 +9 @@\n-b\n+c\n");
+        assert_eq!(counts(&early), Err("no-newline".into()));
+    }
+}

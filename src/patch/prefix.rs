@@ -257,3 +257,57 @@ pub(super) fn ambiguous(patch: &Patch) -> Refusal {
     )
     .at(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Rules;
+    use super::super::testing::MemoryStore;
+
+    const CONTENTS: &str = "a\nb\n";
+
+    fn verdict(files: &[&str], diff: &str) -> Result<Vec<String>, String> {
+        let store = MemoryStore::default();
+        let files: Vec<(&str, &str)> = files.iter().map(|name| (*name, CONTENTS)).collect();
+        let base = store.make(&files);
+        let changed =
+            |files: Vec<String>| files.into_iter().filter(|file| file.ends_with("c\n")).collect();
+        store.verdict(&base, diff, &Rules::default()).map(changed)
+    }
+
+    fn diff(old: &str, new: &str) -> String {
+        format!("diff --git {old} {new}\n--- {old}\n+++ {new}\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n")
+    }
+
+    fn at(path: &str) -> Result<Vec<String>, String> {
+        Ok(vec![format!("100644 {path} a\nc\n")])
+    }
+
+    #[test]
+    fn known_prefixes_are_cut() {
+        for (old, new) in
+            [("a/s/x", "b/s/x"), ("i/s/x", "w/s/x"), ("b/s/x", "a/s/x"), ("one/s/x", "two/s/x")]
+        {
+            assert_eq!(verdict(&["s/x", "a/s/x"], &diff(old, new)), at("s/x"), "{old}");
+        }
+    }
+
+    #[test]
+    fn the_base_decides_on_unknown_ones() {
+        assert_eq!(verdict(&["s/x"], &diff("s/x", "s/x")), at("s/x"));
+        assert_eq!(verdict(&["x"], &diff("s/x", "s/x")), at("x"));
+        assert_eq!(verdict(&["s/x", "x"], &diff("s/x", "s/x")), Err("no-prefix".into()));
+        assert_eq!(verdict(&["x"], &diff("x", "x")), at("x"));
+        assert_eq!(verdict(&["s/z"], &diff("s/x", "s/x")), Err("no-such-file".into()));
+        let added = "--- /dev/null\n+++ s/x\n@@ -0,0 +1 @@\n+c\n";
+        assert_eq!(verdict(&["z"], added), Err("no-prefix".into()));
+    }
+
+    #[test]
+    fn names_of_one_section_agree() {
+        assert_eq!(verdict(&["x"], &diff("a/x", "b/y")), Err("name-mismatch".into()));
+        let other = diff("a/x", "b/x").replace("diff --git a/x b/x", "diff --git a/y b/y");
+        assert_eq!(verdict(&["x", "y"], &other), Err("name-mismatch".into()));
+        let mixed = format!("{}{}", diff("a/x", "b/x"), diff("s/y", "s/y"));
+        assert_eq!(verdict(&["x", "s/y"], &mixed), Err("mixed-prefixes".into()));
+    }
+}

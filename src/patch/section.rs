@@ -186,7 +186,7 @@ fn assemble(
         }
         (change, _) => change,
     };
-    let index = header.index.filter(|index| usable(index));
+    let index = header.index.filter(usable);
     Ok(FilePatch { old_mode, new_mode, index, ..empty(names, change, body) })
 }
 
@@ -213,5 +213,91 @@ fn check(file: &FilePatch) -> Result<(), Refusal> {
             Err(refuse("contradiction", "a deleted file keeps no lines and gets no new ones"))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Rules, parse};
+    use super::*;
+
+    fn read(diff: &str) -> Result<FilePatch, String> {
+        parse(diff.as_bytes(), &Rules::default())
+            .map(|patch| patch.files()[0].clone())
+            .map_err(|refusal| refusal.code)
+    }
+
+    fn git(lines: &str) -> Result<ChangeKind, String> {
+        read(&format!("diff --git a/x b/x\n{lines}")).map(|file| file.change())
+    }
+
+    #[test]
+    fn headers_tell_what_is_done() {
+        let hunk = "@@ -1 +1 @@\n-a\n+b\n";
+        assert_eq!(git("old mode 100644\nnew mode 100755\n"), Ok(ChangeKind::Mode));
+        assert_eq!(git("new file mode 100644\nindex 0000000..e69de29\n"), Ok(ChangeKind::Added));
+        assert_eq!(
+            git("deleted file mode 100644\nindex e69de29..0000000\n"),
+            Ok(ChangeKind::Deleted)
+        );
+        assert_eq!(git(&format!("--- a/x\n+++ b/x\n{hunk}")), Ok(ChangeKind::Modified));
+        let moved = "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n";
+        assert_eq!(read(moved).unwrap().change(), ChangeKind::Renamed);
+        assert_eq!(read(&moved.replace("rename", "copy")).unwrap().change(), ChangeKind::Copied);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        for lines in [
+            "new file mode 100644\ndeleted file mode 100644\n",
+            "old mode 100644\n",
+            "new file mode 100644\nold mode 100644\nnew mode 100755\n",
+            "new file mode 100644\n--- /dev/null\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n",
+            "deleted file mode 100644\n--- a/x\n+++ /dev/null\n@@ -1 +1 @@\n-a\n+b\n",
+        ] {
+            assert_eq!(git(lines), Err("contradiction".into()), "{lines}");
+        }
+        assert_eq!(git("old mode 100644\nnew mode 120000\n"), Err("mode".into()));
+    }
+
+    #[test]
+    fn a_header_that_lost_its_hunks_is_refused() {
+        for lines in [
+            "new file mode 100644\nindex 0000000..1234567\n",
+            "new file mode 100644",
+            "old mode 100644\nnew mode 100755\nindex 1234567..89abcde\n",
+        ] {
+            assert_eq!(git(lines), Err("truncated".into()), "{lines}");
+        }
+        assert_eq!(git("index 1234567..89abcde 100644\n"), Err("truncated".into()));
+        assert_eq!(
+            git("index 1234567..89abcde 100644\n--- a/x\n+++ b/x\n"),
+            Err("no-hunks".into())
+        );
+        let part = "diff --git a/x b/y\nsimilarity index 90%\nrename from x\nrename to y\n";
+        assert_eq!(read(part).err().as_deref(), Some("truncated"));
+        let whole = "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y";
+        assert!(read(whole).is_ok());
+    }
+
+    #[test]
+    fn a_missing_new_file_line_is_put_back() {
+        let diff = "diff --git a/x b/x\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n";
+        let patch = parse(diff.as_bytes(), &Rules::default()).unwrap();
+        assert_eq!(patch.repairs()[0].code, "new-file-header");
+        assert_eq!(patch.files()[0].apply(None).unwrap().unwrap(), b"a\n");
+        // Git makes a file `dev/null` of this one.
+        let gone = "diff --git a/x b/x\n--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
+        assert_eq!(read(gone).err().as_deref(), Some("bad-header"));
+    }
+
+    #[test]
+    fn plain_diffs_know_new_and_deleted_files() {
+        let added = read("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n").unwrap();
+        assert_eq!(added.change(), ChangeKind::Added);
+        let epoch = "--- o/x\t1970-01-01 00:00:00.000 +0000\n+++ n/x\t2024-01-01 00:00:00 +0000\n@@ -0,0 +1 @@\n+a\n";
+        assert_eq!(read(epoch).unwrap().change(), ChangeKind::Added);
+        let open = read("--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+a\n").unwrap();
+        assert!(open.may_create && open.change() == ChangeKind::Modified);
     }
 }

@@ -283,3 +283,71 @@ fn split(path: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     let name = components.pop().unwrap_or_default();
     (components, name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::MemoryStore;
+    use super::*;
+
+    fn put(editor: &mut Editor<'_>, store: &MemoryStore, path: &str) -> Result<(), Blocked> {
+        let id = store.put_blob(b"new").unwrap();
+        editor.put(path.as_bytes(), 0o100_644, id).unwrap()
+    }
+
+    #[test]
+    fn only_touched_directories_are_read_and_written() {
+        let store = MemoryStore::default();
+        let base = store.make(&[("a/x", "1"), ("b/c/y", "2"), ("z", "3")]);
+        let before = *store.reads.lock().unwrap();
+        let mut editor = Editor::new(&store, &base).unwrap();
+        put(&mut editor, &store, "a/new").unwrap();
+        let tree = editor.write(&base).unwrap();
+        assert_eq!(*store.reads.lock().unwrap() - before, 2);
+        assert_eq!(
+            store.list(&tree),
+            ["100644 a/new new", "100644 a/x 1", "100644 b/c/y 2", "100644 z 3"]
+        );
+    }
+
+    #[test]
+    fn empty_directories_go_away_and_an_empty_tree_stays_possible() {
+        let store = MemoryStore::default();
+        let base = store.make(&[("a/b/x", "1"), ("z", "2")]);
+        let mut editor = Editor::new(&store, &base).unwrap();
+        editor.remove(b"a/b/x").unwrap();
+        assert_eq!(editor.get(b"a/b").unwrap(), None);
+        editor.remove(b"nothing/here").unwrap();
+        let tree = editor.write(&base).unwrap();
+        assert_eq!(store.list(&tree), ["100644 z 2"]);
+        let mut editor = Editor::new(&store, &tree).unwrap();
+        editor.remove(b"z").unwrap();
+        assert!(store.list(&editor.write(&tree).unwrap()).is_empty());
+    }
+
+    #[test]
+    fn files_and_directories_do_not_take_each_others_place() {
+        let store = MemoryStore::default();
+        let base = store.make(&[("a/x", "1"), ("f", "2")]);
+        let mut editor = Editor::new(&store, &base).unwrap();
+        assert_eq!(put(&mut editor, &store, "f/x"), Err(Blocked::NotADirectory(b"f".to_vec())));
+        assert_eq!(put(&mut editor, &store, "a"), Err(Blocked::IsADirectory));
+        assert_eq!(editor.obstacle(b"f/x").unwrap(), Some((b"f".to_vec(), 0o100_644)));
+        assert_eq!(editor.obstacle(b"a/x").unwrap(), None);
+    }
+
+    #[test]
+    fn entries_come_in_gits_order() {
+        let store = MemoryStore::default();
+        // As a directory, `a` stands after `a.b` and `a-b`, since it counts as `a/`.
+        let base = store.make(&[("a/x", ""), ("a.b", ""), ("a-b", ""), ("a0", "")]);
+        let names: Vec<_> =
+            store.tree(&base).unwrap().into_iter().map(|entry| entry.name).collect();
+        assert_eq!(names, [&b"a-b"[..], b"a.b", b"a", b"a0"]);
+    }
+
+    #[test]
+    fn a_missing_object_is_an_error_and_no_refusal() {
+        let store = MemoryStore::default();
+        assert!(matches!(Editor::new(&store, &TreeId::new("no")), Err(StoreError::Missing(_))));
+    }
+}

@@ -7,9 +7,9 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::{Admit, PipelineError, Prove};
-use crate::gate::{BaseGates, GateError, Gatekeeper};
+use crate::gate::{BaseGates, GateError, Gatekeeper, gated};
 use crate::journal::RunDir;
-use crate::model::{Admission, CandidateId, EventSink, GateReport, TreeId};
+use crate::model::{Admission, CandidateId, EventSink, GatePlan, GateReport, TreeId};
 use crate::patch::{self, Rules};
 use crate::repo::Store;
 
@@ -19,12 +19,21 @@ pub struct PatchAdmit {
     pub store: Arc<Store>,
     /// What a diff may do.
     pub rules: Rules,
+    /// The gates: what defines them is flagged when a diff touches it.
+    pub gates: GatePlan,
 }
 
 impl Admit for PatchAdmit {
     fn admit(&self, diff: &[u8]) -> Result<Admission, PipelineError> {
-        patch::admit(diff, self.store.base_tree(), &*self.store, &self.rules)
-            .map_err(|error| PipelineError::Store(error.to_string()))
+        let failed = |error: patch::StoreError| PipelineError::Store(error.to_string());
+        let (store, base) = (&*self.store, self.store.base_tree());
+        let mut admission = patch::admit(diff, base, store, &self.rules).map_err(failed)?;
+        if let Admission::Admitted { tree, flags, .. } = &mut admission {
+            let touched = gated(store, base, tree, &self.gates).map_err(failed)?.flags;
+            let known: Vec<Option<String>> = flags.iter().map(|flag| flag.path.clone()).collect();
+            flags.extend(touched.into_iter().filter(|flag| !known.contains(&flag.path)));
+        }
+        Ok(admission)
     }
 
     fn canonical(&self, tree: &TreeId) -> Result<Vec<u8>, PipelineError> {

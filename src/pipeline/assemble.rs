@@ -203,7 +203,11 @@ impl Builder {
             .transpose()?;
         Ok(Phases {
             work: work.map(|work| Box::new(work) as _),
-            admit: Box::new(PatchAdmit { store: self.store.clone(), rules: Rules::default() }),
+            admit: Box::new(PatchAdmit {
+                store: self.store.clone(),
+                rules: Rules::default(),
+                gates: plan.gates.clone(),
+            }),
             prove: Box::new(self.prove()),
             weigh: Box::new(SelectWeigh { trust: plan.trust.clone(), store: self.store.clone() }),
             judge: desk.map(|desk| Box::new(desk) as _),
@@ -259,12 +263,23 @@ impl Builder {
             self.commission.plan.gates.clone(),
             self.equipment.gate_env.clone(),
         );
+        let keeper = keeper.carrying(self.survey.top().to_owned(), self.carry());
         GateProve {
             keeper,
             events: self.tell.sink(),
             cancel: self.commission.cancel.clone(),
             base: tokio::sync::OnceCell::new(),
             dir: self.dir.clone(),
+        }
+    }
+
+    /// Directories that the checkout has installed and the gates need: those of the config, else those
+    /// that the repository's kind suggests.
+    fn carry(&self) -> Vec<String> {
+        let set = &self.equipment.config.gates.carry;
+        match set.is_set() {
+            true => set.value.clone(),
+            false => self.survey.detect(&self.commission.plan.gates.dir).carry,
         }
     }
 

@@ -156,7 +156,10 @@ pub enum Judged {
     /// There were none.
     NotAsked,
     /// None of them gave a valid ballot.
-    Silent,
+    Silent {
+        /// Why, when it was because their models could not be reached or paid.
+        unreachable: Option<String>,
+    },
     /// What their ballots come to.
     Said(Decision),
 }
@@ -172,18 +175,19 @@ pub fn decide(evidence: Decision, judged: Judged) -> Decision {
             decision.evidence.extend(evidence.evidence);
             decision
         }
-        Judged::Silent if evidence.confidence == Confidence::Low => Decision {
-            outcome: Outcome::NoWinner {
-                reason: NoWinner::NoConfidentChoice,
-                closest: evidence.winner().cloned().into_iter().collect(),
-            },
-            reason: format!(
-                "no judge gave a valid ballot, and agreement alone is too weak: {}",
-                evidence.reason
-            ),
-            ..evidence
-        },
-        Judged::NotAsked | Judged::Silent => evidence,
+        Judged::Silent { unreachable } if evidence.confidence == Confidence::Low => {
+            let closest = evidence.winner().cloned().into_iter().collect();
+            let (reason, why) = match unreachable {
+                Some(error) => (
+                    NoWinner::ModelsUnreachable,
+                    format!("the judges' models did not answer ({error})"),
+                ),
+                None => (NoWinner::NoConfidentChoice, "no judge gave a valid ballot".to_owned()),
+            };
+            let text = format!("{why}, and agreement alone is too weak: {}", evidence.reason);
+            Decision { evidence: evidence.evidence, ..none(reason, closest, text) }
+        }
+        Judged::NotAsked | Judged::Silent { .. } => evidence,
     }
 }
 

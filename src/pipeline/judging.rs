@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::changed::changed_files;
 use super::layers::Layers;
-use super::{Fuse, Judge, PipelineError, Proposal, Survivor, Weigh, Weighed};
+use super::{Fuse, Heard, Judge, PipelineError, Proposal, Survivor, Weigh, Weighed};
 use crate::fence::Fencer;
 use crate::judge::{
     self, Finalist, JudgeModel, PanelInput, TallyOutcome, TallyRules, panel, steering, tally,
@@ -111,7 +111,7 @@ impl Judge for JudgeDesk {
     fn panel<'a>(
         &'a self,
         survivors: &'a [Survivor],
-    ) -> BoxFuture<'a, Result<Vec<Ballot>, PipelineError>> {
+    ) -> BoxFuture<'a, Result<Heard, PipelineError>> {
         async move {
             let finalists: Vec<Finalist> = survivors.iter().map(finalist).collect();
             let input = PanelInput {
@@ -128,7 +128,9 @@ impl Judge for JudgeDesk {
                 cancel: &self.cancel,
             };
             let panel = panel(&input).await;
-            Ok(panel.map_err(|error| PipelineError::Config(error.to_string()))?.ballots)
+            let panel = panel.map_err(|error| PipelineError::Config(error.to_string()))?;
+            let unreachable = panel.unreachable().map(ToString::to_string);
+            Ok(Heard { ballots: panel.ballots, unreachable })
         }
         .boxed()
     }

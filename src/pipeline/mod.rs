@@ -32,7 +32,7 @@ pub use fingerprint::fingerprint;
 pub use layers::check_judges;
 pub use models::{Estimate, Models, estimate, unpriced};
 pub use phases::{
-    Admit, Attempt, Fuse, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
+    Admit, Attempt, Fuse, Heard, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
 };
 pub use run::{Assignment, Given, Stopped, execute};
 pub use survey::{CONFIG_FILE, OVERRIDES_DIR, Survey};

@@ -118,10 +118,19 @@ pub trait Judge: Send + Sync {
     fn panel<'a>(
         &'a self,
         finalists: &'a [Survivor],
-    ) -> BoxFuture<'a, Result<Vec<Ballot>, PipelineError>>;
+    ) -> BoxFuture<'a, Result<Heard, PipelineError>>;
 
     /// What the ballots say of the finalists.
     fn tally(&self, finalists: &[Survivor], ballots: &[Ballot]) -> Decision;
+}
+
+/// What a panel gave.
+#[derive(Clone, Debug, Default)]
+pub struct Heard {
+    /// Every ballot, abstentions included.
+    pub ballots: Vec<Ballot>,
+    /// Why no judge could be heard at all, when their models could not be reached or paid.
+    pub unreachable: Option<String>,
 }
 
 /// Asks the synthesizer.

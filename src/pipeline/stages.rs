@@ -5,9 +5,9 @@ use futures_util::stream;
 
 use super::decide::{Judged, Standing};
 use super::run::{Run, refused};
-use super::{Attempt, PipelineError, Survivor};
+use super::{Attempt, Heard, PipelineError, Survivor};
 use crate::fanout::{FanoutOptions, LaneEnd, LaneRun, lane_runs};
-use crate::journal::Entry;
+use crate::journal::{Entry, JournalError, RunDir};
 use crate::model::{
     Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, Kind, LaneId, LaneRecord,
     RunEvent, Stage, Stop, TreeId, Usage,
@@ -37,17 +37,16 @@ impl Run<'_> {
             });
             work.attempt(run, cancel)
         };
-        // Told as each ends, so that whoever watches sees how many are left.
+        // Told and kept as each comes back, not when the last one does.
         let ended = |run: &LaneRun, attempt: &Attempt| {
+            if let Err(error) = keep_transcript(self.dir, run, attempt) {
+                self.tell.fail(error);
+            }
             tell.send(lane_ended(&run.id, attempt));
             false
         };
         let ends = crate::fanout::run(runs, &options, start, ended).await;
-        for end in &ends {
-            if let Err(stop) = &end.result {
-                tell.send(lane_ended(&end.lane.id, &Attempt::nothing(stop.clone())));
-            }
-        }
+        self.tell.check()?;
         self.begin_stage(Stage::Admit, Some(ends.len() as u32))?;
         for end in ends {
             self.take_lane(end)?;
@@ -58,8 +57,12 @@ impl Run<'_> {
 
     fn take_lane(&mut self, end: LaneEnd<Attempt>) -> Result<(), PipelineError> {
         let run = end.lane;
-        let attempt = end.result.unwrap_or_else(|stop| Attempt::nothing(stop));
-        self.keep_transcript(&run, &attempt)?;
+        let attempt = end.result.unwrap_or_else(|stop| {
+            // It never came back, so nobody was told.
+            let attempt = Attempt::nothing(stop);
+            self.tell.send(lane_ended(&run.id, &attempt));
+            attempt
+        });
         let why_none = why_no_candidate(&attempt);
         let id = why_none.is_none().then(|| self.next_id());
         self.record.lanes.push(LaneRecord {
@@ -76,13 +79,6 @@ impl Run<'_> {
             Some(id) => self.admit_attempt(id, run, attempt),
             None => Ok(()),
         }
-    }
-
-    fn keep_transcript(&self, run: &LaneRun, attempt: &Attempt) -> Result<(), PipelineError> {
-        let text = serde_json::to_vec(&attempt.transcript)
-            .map_err(|error| PipelineError::Internal(error.to_string()))?;
-        let messages = self.dir.artifacts().put(&text)?;
-        Ok(self.dir.append(&Entry::Transcript { lane: run.id.clone(), messages })?)
     }
 
     fn admit_attempt(
@@ -162,11 +158,11 @@ impl Run<'_> {
             return Ok(Judged::NotAsked);
         }
         self.begin_stage(Stage::Judge, None)?;
-        let ballots = judge.panel(finalists).await?;
+        let Heard { ballots, unreachable } = judge.panel(finalists).await?;
         let valid = ballots.iter().any(|ballot| !matches!(ballot.choice, Choice::Abstain { .. }));
         let judged = match valid {
             true => Judged::Said(judge.tally(finalists, &ballots)),
-            false => Judged::Silent,
+            false => Judged::Silent { unreachable },
         };
         self.record.ballots.extend(ballots);
         if !valid {
@@ -271,6 +267,13 @@ fn lane_ended(lane: &LaneId, attempt: &Attempt) -> RunEvent {
         left_change: why_no_candidate(attempt).is_none(),
         usage: attempt.usage,
     }
+}
+
+fn keep_transcript(dir: &RunDir, run: &LaneRun, attempt: &Attempt) -> Result<(), JournalError> {
+    // Messages hold nothing that JSON can't.
+    let text = serde_json::to_vec(&attempt.transcript).unwrap_or_default();
+    let messages = dir.artifacts().put(&text)?;
+    dir.append(&Entry::Transcript { lane: run.id.clone(), messages })
 }
 
 /// Why an attempt gives no candidate; `None` when it gives one.

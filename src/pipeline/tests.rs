@@ -110,7 +110,7 @@ impl Judge for BadTaste {
     fn panel<'a>(
         &'a self,
         finalists: &'a [Survivor],
-    ) -> BoxFuture<'a, Result<Vec<Ballot>, PipelineError>> {
+    ) -> BoxFuture<'a, Result<Heard, PipelineError>> {
         let ballot = Ballot {
             judge: JudgeId::new("taste"),
             model: "m".into(),
@@ -124,7 +124,7 @@ impl Judge for BadTaste {
             evidence: Vec::new(),
             usage: Usage::default(),
         };
-        async move { Ok(vec![ballot]) }.boxed()
+        async move { Ok(Heard { ballots: vec![ballot], unreachable: None }) }.boxed()
     }
 
     fn tally(&self, finalists: &[Survivor], _: &[Ballot]) -> Decision {

@@ -67,7 +67,8 @@ fn against(base: &BaseComparison) -> String {
         base.fixed.len(),
         base.unchanged
     );
-    for failure in base.new_failures.iter().take(NAMED) {
+    // The verdict's own reason names the first.
+    for failure in base.new_failures.iter().skip(1).take(NAMED) {
         text.push_str(&format!("; {}:{} {}", failure.path, failure.line, failure.message));
     }
     text

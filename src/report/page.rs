@@ -1,10 +1,10 @@
 //! A page of text: headings, wrapped lines, tables that fit its width, colours where they are wanted.
 
 use anstyle::{AnsiColor, Style as Ansi};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthChar;
 
 use super::Style;
-use crate::model::printable::line;
+use crate::model::printable::{line, width, wrap};
 
 /// How a piece of text is to stand out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,11 +182,6 @@ fn is_used(at: usize, rows: &[Row]) -> bool {
     rows.iter().any(|row| row.cells.get(at).is_some_and(|cell| !cell.text.is_empty()))
 }
 
-/// The columns that a text takes.
-pub fn width(text: &str) -> usize {
-    UnicodeWidthStr::width(text)
-}
-
 /// A text's beginning in at most `most` columns, with an ellipsis where something is left out.
 pub fn cut(text: &str, most: usize) -> String {
     if width(text) <= most {
@@ -204,53 +199,12 @@ pub fn cut(text: &str, most: usize) -> String {
     kept + "…"
 }
 
-/// Lines of at most `most` columns, broken at blanks where there are any. At least one line.
-fn wrap(text: &str, most: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let mut rest = word;
-        loop {
-            let current = lines.len() - 1;
-            let gap = usize::from(!lines[current].is_empty());
-            if width(&lines[current]) + gap + width(rest) <= most {
-                lines[current].push_str(&" "[..gap]);
-                lines[current].push_str(rest);
-                break;
-            }
-            if gap == 1 {
-                lines.push(String::new());
-                continue;
-            }
-            let kept = head(rest, most);
-            lines[current].push_str(&rest[..kept]);
-            lines.push(String::new());
-            rest = &rest[kept..];
-        }
-    }
-    lines
-}
-
-/// How many bytes of a text fit into `most` columns, at least one character.
-fn head(text: &str, most: usize) -> usize {
-    let mut columns = 0;
-    for (at, c) in text.char_indices() {
-        columns += c.width().unwrap_or(0);
-        if columns > most && at > 0 {
-            return at;
-        }
-    }
-    text.len()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn text_is_wrapped_and_cut_by_columns() {
-        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
-        assert_eq!(wrap("abcdefghij kl", 4), ["abcd", "efgh", "ij", "kl"]);
-        assert_eq!(wrap("", 4), [""]);
+    fn text_is_cut_by_columns() {
         assert_eq!(cut("日本語テキスト", 7), "日本語…");
         assert_eq!(cut("plain", 5), "plain");
     }

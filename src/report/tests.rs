@@ -254,7 +254,7 @@ fn a_clear_winner() {
 
     Gates that did not pass
       c2 check ✗ 1 new error — cargo check (exit 101, 3.2 s)
-        the base passed: 1 new, 0 fixed, 0 as before; src/lib.rs:7 mismatched types
+        the base passed: 1 new, 0 fixed, 0 as before
         | error[E0308]: mismatched types
         |  --> src/lib.rs:7<U+0007>
 
@@ -577,7 +577,7 @@ fn one_lane_on_a_narrow_page() {
     record.sandbox.permit = "waiver".to_owned();
     record.sandbox.probes.insert("connect".to_owned(), false);
     let narrow = text(&record, &Style { columns: 60, colour: false });
-    assert!(narrow.lines().all(|line| page::width(line) <= 60), "{narrow}");
+    assert!(narrow.lines().all(|line| crate::model::printable::width(line) <= 60), "{narrow}");
     insta::assert_snapshot!(narrow, @r#"
     run 01990000-0000-7000-8000-000000000001
       task     Round half away from zero

@@ -158,6 +158,10 @@ fn reason(best: &Rank<'_>, others: usize, tied: usize) -> String {
 
 fn evidence(ranks: &[Rank<'_>], trust: &[Family]) -> Vec<Evidence> {
     let mut lines: Vec<Evidence> = ranks.iter().flat_map(lines_of).collect();
+    if let Some(best) = ranks.first().filter(|best| best.score.total.is_none()) {
+        let text = "no consensus evidence: fewer than three families with a core change".to_owned();
+        lines.insert(0, Evidence { candidate: best.of.id.clone(), text, score: None });
+    }
     if let Some(text) = doubt_in_trust(ranks, trust) {
         lines.insert(0, Evidence { candidate: ranks[0].of.id.clone(), text, score: None });
     }
@@ -173,20 +177,15 @@ fn lines_of(rank: &Rank<'_>) -> Vec<Evidence> {
         let names = names(&score.same_tree);
         lines.push(line(format!("exactly this tree was proposed by families {names}"), None));
     }
-    lines.push(match score.total {
-        None => {
-            line("no consensus evidence: fewer than three families with a core change".into(), None)
-        }
-        Some(total) => line(
-            format!(
-                "{} of {all} changed line{} are also in other families' candidates{}",
-                score.supported.len(),
-                plural(all),
-                supporters(score)
-            ),
-            Some(total),
-        ),
-    });
+    if let Some(total) = score.total {
+        let text = format!(
+            "{} of {all} changed line{} are also in other families' candidates{}",
+            score.supported.len(),
+            plural(all),
+            supporters(score)
+        );
+        lines.push(line(text, Some(total)));
+    }
     if let Some(nearest) = &score.nearest {
         let percent = nearest.similarity * 100.0;
         let text =

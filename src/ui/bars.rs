@@ -1,14 +1,14 @@
 //! The live view: what happened scrolls up, what goes on stands below.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::Listen;
 use super::words::{spent, whose, words};
+use super::{Listen, fitted};
 use crate::model::printable::line;
-use crate::model::{LaneId, RunEvent, Stage, Usage, duration};
+use crate::model::{CandidateId, GateKind, GateReport, LaneId, RunEvent, Stage, Usage, duration};
 
 /// Redraws a second, at most.
 const REDRAWS: u8 = 10;
@@ -28,6 +28,8 @@ struct Progress {
     units: Option<u32>,
     done: u32,
     lanes: BTreeMap<LaneId, Usage>,
+    last_gate: Option<GateKind>,
+    gated: BTreeSet<CandidateId>,
 }
 
 impl Bars {
@@ -91,7 +93,7 @@ impl Listen for Bars {
         // What has a bar or is in the stage's line needs no line that stays.
         if let Some(text) = words(event).filter(|_| !began && !stage) {
             // A terminal that went away is no reason to end a run.
-            let _ = self.all.println(text);
+            let _ = self.all.println(fitted(&text));
         }
         self.stage.set_message(self.progress.message(at));
     }
@@ -124,8 +126,21 @@ impl Progress {
             }
             RunEvent::Admitted { .. } => self.step(Stage::Admit),
             RunEvent::Balloted { .. } => self.step(Stage::Judge),
+            RunEvent::Gated { candidate: None, report } => {
+                self.last_gate = self.last_gate.max(Some(report.gate));
+            }
+            RunEvent::Gated { candidate: Some(candidate), report }
+                if self.ends_gates(report) && self.gated.insert(candidate.clone()) =>
+            {
+                self.step(Stage::Gate);
+            }
             _ => {}
         }
+    }
+
+    /// Whether a report is a candidate's last: the base has shown which gate that is.
+    fn ends_gates(&self, report: &GateReport) -> bool {
+        !report.verdict.is_pass() || Some(report.gate) >= self.last_gate
     }
 
     fn step(&mut self, stage: Stage) {

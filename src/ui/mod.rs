@@ -13,6 +13,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::model::printable::hanging;
 use crate::model::{EventSink, RunEvent};
 
 /// How often a live view moves while nothing happens.
@@ -29,6 +30,15 @@ pub enum Mode {
     Live,
     /// Lines on standard error.
     Plain,
+}
+
+/// A line as standard error takes it: wrapped at words when that is a terminal.
+pub fn fitted(text: &str) -> String {
+    // Asked anew each time, as a terminal's width can change.
+    match rustix::termios::tcgetwinsize(std::io::stderr()) {
+        Ok(size) if size.ws_col > 0 => hanging(text, usize::from(size.ws_col)),
+        _ => text.to_owned(),
+    }
 }
 
 /// Somebody who is told of events, on a thread of its own.

@@ -228,7 +228,6 @@ impl Loop {
     }
 
     fn end_with(self, stop: Stop, claims: Vec<Claim>) -> WorkerOutcome {
-        self.tell(format!("ended: {stop}"), self.turns);
         WorkerOutcome {
             answer: clip(&self.last_text, ANSWER_CAP).text,
             claims,

@@ -53,6 +53,12 @@ fn the_demo_runs_the_main_job() {
     assert_eq!((verdict(2, 1), verdict(2, 2)), (&"pass".into(), &"fail".into()));
     assert_eq!((verdict(3, 2), verdict(4, 2)), (&"pass".into(), &"pass".into()));
     assert_eq!(record["sandbox"]["permit"], "proof");
+    // Every ballot and every lane's end is told once.
+    let run = home.path().join("state/state/runs").join(record["run"].as_str().unwrap());
+    let journal = std::fs::read_to_string(run.join("journal.jsonl")).unwrap();
+    let told = |event: &str| journal.matches(&format!("\"event\":\"{event}\"")).count();
+    assert_eq!(told("balloted"), record["ballots"].as_array().unwrap().len());
+    assert_eq!(told("lane_ended"), 5);
 }
 
 #[test]

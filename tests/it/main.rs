@@ -1,4 +1,12 @@
 //! Integration tests, one binary: what they need of the product is its own executable.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that fails may panic, and helpers of tests are no test functions"
+)]
 
 mod bad_input;
 mod commands;

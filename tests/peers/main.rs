@@ -1,9 +1,19 @@
 //! Tests against servers that this project did not write. `tests/peers/run.sh` installs and starts
 //! them and says in the environment where they are; without it every test here is ignored.
 //!
+//! `BAKEOFF_PEER_PROJECT` holds the directory of a real project.
 //! `BAKEOFF_PEER_AIMOCK` and `BAKEOFF_PEER_LLMOCK` hold the servers' base URLs (`http://127.0.0.1:PORT`).
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that fails may panic, and helpers of tests are no test functions"
+)]
 
 mod provider;
+mod whole_run;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

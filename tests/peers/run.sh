@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the peers (servers that this project did not write) at their pinned versions, starts them on free
-# loopback ports, runs the tests of `tests/peers`, and ends the peers by their process ids.
+# Installs the peers (servers that this project did not write) and fetches a real project, all at pinned versions,
+# starts the peers on free loopback ports, runs the tests of `tests/peers`, and ends the peers by their process ids.
 #
 # Usage: tests/peers/run.sh [ARGUMENTS FOR THE TEST BINARY]
 # Needs: cargo, node with npm, python3 with venv, and on its first run the package registries.
@@ -31,6 +31,15 @@ if [[ ! -e $llmock/installed ]]; then
     touch "$llmock/installed"
 fi
 
+# A real project: the source package of tokio, as cargo fetches it against the checksum in its lock file.
+project=$dir/project
+fetch=tests/peers/whole_run/fetch
+if ! cmp -s "$fetch/Cargo.lock" "$project/Cargo.lock"; then
+    rm -rf "$project"
+    cargo vendor --quiet --locked --versioned-dirs --manifest-path "$fetch/Cargo.toml" "$project" >"$logs/vendor.log"
+    cp "$fetch/Cargo.lock" "$project/Cargo.lock"
+fi
+
 # The tests are built before anything is started.
 cargo test --quiet --test peers --no-run
 
@@ -54,7 +63,8 @@ print(*(s.getsockname()[1] for s in held))
 PYTHON
 )
 
-node "$aimock/node_modules/@copilotkit/aimock/dist/cli.js" -h 127.0.0.1 -p "$aimock_port" \
+# Strict: a turn's fixture is for that turn alone.
+AIMOCK_STRICT_TURN_INDEX=1 node "$aimock/node_modules/@copilotkit/aimock/dist/cli.js" -h 127.0.0.1 -p "$aimock_port" \
     -f tests/peers/fixtures --validate-on-load >"$logs/aimock.log" 2>&1 &
 pids+=($!)
 "$llmock/bin/llmock" serve --host 127.0.0.1 --port "$llmock_port" --log-level warning \
@@ -80,4 +90,6 @@ await llmock "${pids[1]}" "$llmock_port" "$logs/llmock.log"
 
 export BAKEOFF_PEER_AIMOCK=http://127.0.0.1:$aimock_port
 export BAKEOFF_PEER_LLMOCK=http://127.0.0.1:$llmock_port
+BAKEOFF_PEER_PROJECT=$(realpath "$(ls -d "$project"/tokio-*)")
+export BAKEOFF_PEER_PROJECT
 cargo test --test peers -- --ignored "$@"

@@ -178,7 +178,7 @@ fn rebuild(
         return Ok(None);
     }
     let mut list: Vec<TreeEntry> = all.into_values().collect();
-    list.sort_by(|a, b| git_order(a).cmp(&git_order(b)));
+    list.sort_by_key(git_order);
     store.put_tree(list).map(Some)
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Voice {
 impl Voice {
     /// One word from two orders. Several ballots in one order that differ are a tie.
     fn word(&self) -> Word {
-        let of = |order| match self.words.get(&order).map(|words| one(words)) {
+        let of = |order| match self.words.get(&order).map(one) {
             Some(word) => word,
             None => Word::Abstain,
         };

@@ -2,8 +2,7 @@
 
 use super::git::{Operands, Subcommand};
 use super::git_options::{
-    BARE, DIFF, DIFF_FLAGS, DIFF_OPTIONAL, DIFF_VALUED, LOG, LOG_FLAGS, LOG_OPTIONAL, LOG_VALUED,
-    REF_VALUED,
+    BARE, DIFF, DIFF_FLAGS, DIFF_VALUED, LOG, LOG_FLAGS, LOG_OPTIONAL, LOG_VALUED, REF_VALUED,
 };
 use super::grammar::Grammar;
 use super::value::Kind;

@@ -99,7 +99,8 @@ fn a_job_sees_the_admitted_tree_and_nothing_else() {
     }
     fixture.commit("many");
     let store = fixture.store("r");
-    let edits: Vec<(&str, Box<dyn Fn(&Path)>)> = vec![
+    type Edit = Box<dyn Fn(&Path)>;
+    let edits: Vec<(&str, Edit)> = vec![
         ("nothing", Box::new(|_| {})),
         ("edit", Box::new(|p| fs::write(p.join("src/lib.rs"), "other\n").unwrap())),
         ("delete one", Box::new(|p| fs::remove_file(p.join("many/dir0/file0.txt")).unwrap())),

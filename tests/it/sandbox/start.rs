@@ -175,19 +175,3 @@ fn a_cancelled_job_is_not_started_and_a_running_one_is_dead_when_the_caller_hear
         assert!(matches!(answer, Err(SandboxError::Cancelled)));
     });
 }
-
-#[test]
-fn a_start_costs_little() {
-    on(System::Here, || async {
-        let begin = std::time::Instant::now();
-        let launcher = launcher().await;
-        eprintln!("{:?} for the warden and all probes", begin.elapsed());
-        let begin = std::time::Instant::now();
-        for _ in 0..20 {
-            output(&launcher, sh("true")).await;
-        }
-        let each = begin.elapsed() / 20;
-        eprintln!("{each:?} for one job");
-        assert!(each < std::time::Duration::from_millis(500), "{each:?} for one job");
-    });
-}

@@ -56,7 +56,7 @@ const WAYS: [(&str, &str); 10] = [
 /// How a job's end is brought about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    EndToken,
+    Token,
     Stop,
     Drop,
     TimeLimit,
@@ -83,7 +83,7 @@ async fn try_to_survive(launcher: &Launcher, way: &str, script: &str, end: End) 
     post.reached().await;
     assert!(!alive(&nonce).is_empty(), "{context}: the attack itself does not work");
     match end {
-        End::EndToken => {
+        End::Token => {
             let reaped = launcher.kill_token(&token).await.unwrap();
             assert_eq!((reaped.killed, reaped.survivors.len()), (1, 0), "{context}");
             nothing_alive(&nonce);
@@ -118,16 +118,16 @@ fn all_ways(system: System, end: End) {
 #[test]
 fn nothing_outlives_the_end_of_its_token() {
     // contract C3
-    // contract C6
+    // contract C6 in part: the selftest is open
     // contract C9
-    all_ways(System::Here, End::EndToken);
-    all_ways(System::Ordinary, End::EndToken);
+    all_ways(System::Here, End::Token);
+    all_ways(System::Ordinary, End::Token);
 }
 
 #[test]
 fn nothing_outlives_the_end_of_its_token_without_namespaces() {
-    all_ways(System::NoNamespaces, End::EndToken);
-    all_ways(System::Nothing, End::EndToken);
+    all_ways(System::NoNamespaces, End::Token);
+    all_ways(System::Nothing, End::Token);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_job_of_the_weaker_tiers_that_kills_its_init_leaves_nothing() {
 
 #[test]
 fn ending_one_token_leaves_its_sibling_in_the_same_directory_alone() {
-    // contract C6
+    // contract C6 in part: the selftest is open
     // contract C7
     // contract C9
     for system in ALL {
@@ -275,7 +275,7 @@ fn ending_one_token_leaves_its_sibling_in_the_same_directory_alone() {
 
 #[test]
 fn a_token_that_has_ended_starts_nothing_more() {
-    // contract C6
+    // contract C6 in part: the selftest is open
     on(System::Here, || async {
         let launcher = launcher().await;
         let token = RunToken::new(nonce());
@@ -348,7 +348,7 @@ fn engine(nonce: &str, system: System) -> std::process::Child {
 
 #[test]
 fn sigkill_of_the_engine_leaves_nothing() {
-    // contract C10
+    // contract C10 in part: the ceiling and the reap journal are open
     for system in [System::Here, System::Ordinary, System::NoNamespaces] {
         let nonce = nonce();
         let mut engine = engine(&nonce, system);
@@ -396,7 +396,7 @@ fn warden_of(nonce: &str) -> rustix::process::Pid {
 
 #[test]
 fn engines_killed_at_random_points_leave_nothing() {
-    // contract C10
+    // contract C10 in part: the ceiling and the reap journal are open
     let nonce = nonce();
     let mut pids = Vec::new();
     for round in 0..12 {

@@ -1,0 +1,1 @@
+//! What I need from tokio's cell: see `tests/replace.rs`.
