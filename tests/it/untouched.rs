@@ -132,6 +132,34 @@ fn a_signal_during_the_candidates_gates() {
 }
 
 #[test]
+fn a_signal_while_judges_think() {
+    let place = super::commands::judged();
+    let script = std::fs::read_to_string(place.dir.join("script.toml")).unwrap();
+    place.script(&script.replace("[judge.reply]\n", "[judge.reply]\ndelay_ms = 3600000\n"));
+    for signal in [Signal::INT, Signal::TERM] {
+        let context = format!("{signal:?}");
+        let ended = ended_by(&place, place.bakeoff(["run", "x"]), signal, &context, |running| {
+            running.until(|event| event["event"] == "stage_began" && event["stage"] == "judge");
+        });
+        stopped_well(&place, signal, &context, ended);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let place = Place::with_slow_model();
+    let before = place.fingerprint();
+    let mut running = Running::start(place.bakeoff(["run", "x"]));
+    running.until(is("lane_began"));
+    running.signal(Signal::TERM);
+    running.signal(Signal::INT);
+    let (done, _) = running.end();
+    assert!([130, 143].contains(&done.code.unwrap()), "{done:?}");
+    place.nothing_alive("two signals");
+    assert_eq!(place.fingerprint(), before);
+}
+
+#[test]
 fn a_signal_right_at_the_start() {
     let place = Place::new();
     let context = "at the start";
