@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 
-use super::infra;
+use super::infra::{self, Asker};
 use super::outcome::Outcome;
 use crate::model::{BaseComparison, Diagnostic, Verdict};
 use crate::sandbox::JobStatus;
@@ -47,14 +47,14 @@ pub fn base_verdict(run: &Outcome) -> Verdict {
 /// What keeps a failed command from having been a proof at all.
 fn could_not_run(run: &Outcome) -> Option<String> {
     infra::missing_tool(run.exit(), &run.output)
-        .or_else(|| missing_dependency(run))
+        .or_else(|| missing_dependency(run, Asker::Base))
         .or_else(|| infra::killed(run.exit(), run.signal()))
 }
 
 /// An unresolved import is a compiler's diagnostic; only a run without any can miss a dependency.
-fn missing_dependency(run: &Outcome) -> Option<String> {
+fn missing_dependency(run: &Outcome, asker: Asker) -> Option<String> {
     let silent = run.reading.is_clean() && run.reading.soft.is_empty();
-    silent.then(|| infra::missing_dependency(&run.output)).flatten()
+    silent.then(|| infra::missing_dependency(&run.output, asker)).flatten()
 }
 
 /// A candidate's verdict and its comparison. `base` is the base's run of the same command, which was
@@ -71,9 +71,10 @@ fn verdict(base: &Outcome, run: &Outcome, comparison: &BaseComparison) -> Verdic
         let base = base.elapsed.as_secs_f32();
         return fail(format!("{}; the base took {base:.1} s", run.ending()));
     }
+    let asker = if comparison.base_passed { Asker::Candidate } else { Asker::Base };
     if !run.is_success()
         && let Some(reason) =
-            missing_dependency(run).or_else(|| infra::killed(run.exit(), run.signal()))
+            missing_dependency(run, asker).or_else(|| infra::killed(run.exit(), run.signal()))
     {
         return Verdict::Infra { reason };
     }
