@@ -6,7 +6,7 @@ use super::apply::apply_winner;
 use super::context::Context;
 use super::flags::OutputFlags;
 use super::launch::{Request, perform, prepare};
-use super::output::{write_file, write_json, write_stdout};
+use super::output::{write_diff, write_file, write_json, write_stdout};
 use super::{CliError, Exit, preview};
 use crate::journal::RunDir;
 use crate::model::{CandidateId, RunRecord};
@@ -79,8 +79,10 @@ pub fn finish(
             write_stdout(report::diff(diff, &context.style()).as_bytes())?;
         }
     }
-    if let (Some(path), Some(diff)) = (&output.output, &winner) {
-        write_file(path, diff)?;
+    match (&output.output, &winner) {
+        (Some(_), Some(diff)) if diff_to_stdout => write_diff(diff, context)?,
+        (Some(path), Some(diff)) => write_file(path, diff)?,
+        _ => {}
     }
     if output.apply && winner.is_some() {
         apply_winner(record, dir, context)?;
