@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::finish::applied_diff;
-use super::output::write_stdout;
+use super::output::write_diff;
 use super::{CliError, Exit, record};
 use crate::journal::Runs;
 use crate::model::{ArtifactId, CandidateId, RunRecord};
@@ -36,7 +36,7 @@ impl Args {
             true => dir.artifacts().get(&proposed(&record, &wanted)?)?,
             false => applied_diff(&record, &dir, &wanted)?,
         };
-        write_stdout(&bytes)?;
+        write_diff(&bytes, context)?;
         Ok(Exit::Done)
     }
 }

@@ -211,3 +211,21 @@ fn a_directory_in_a_files_place_is_put_right() {
     );
     assert!(!gated.flags.is_empty() && gated.check != base);
 }
+
+#[test]
+fn tests_inside_a_source_file_are_the_bases_for_the_tests_alone() {
+    let file = |body: &str, test: &str| {
+        format!(
+            "pub fn f() -> u8 {{\n    {body}\n}}\n\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn is_one() {{\n        {test}\n    }}\n}}\n"
+        )
+    };
+    let (base, good) =
+        (file("0", "assert_eq!(super::f(), 1);"), file("1", "assert_eq!(super::f(), 1);"));
+    let weak = file("1", "assert!(true);");
+    let memory = Memory::default();
+    let base = memory.of(&[("src/lib.rs", &base)]);
+    let admitted = memory.of(&[("src/lib.rs", &weak)]);
+    let gated = gated(&memory, &base, &admitted, &plan("cargo check", "cargo test")).unwrap();
+    assert_eq!((codes(&gated), &gated.check), (vec!["changes-tests"], &admitted));
+    assert_eq!(memory.text(&gated.test, "src/lib.rs").as_deref(), Some(good.as_str()));
+}
