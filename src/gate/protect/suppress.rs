@@ -12,7 +12,7 @@ const ENDS: &str = "ends-the-process";
 const JUDGE: &str = "addresses-judge";
 
 /// A word, the files in which it means something, and the flag that it earns.
-const WORDS: [(&str, &[&str], &str); 42] = [
+const WORDS: [(&str, &[&str], &str); 52] = [
     ("@ts-nocheck", SCRIPT, CHECKS),
     ("@ts-ignore", SCRIPT, CHECKS),
     ("@ts-expect-error", SCRIPT, CHECKS),
@@ -40,6 +40,16 @@ const WORDS: [(&str, &[&str], &str); 42] = [
     ("SystemExit(0)", PYTHON, ENDS),
     ("os.execv", PYTHON, ENDS),
     ("/proc/self", PYTHON, ENDS),
+    ("_getframe(", PYTHON, DETECTS),
+    ("inspect.stack(", PYTHON, DETECTS),
+    ("inspect.currentframe(", PYTHON, DETECTS),
+    ("extract_stack(", PYTHON, DETECTS),
+    ("import _pytest", PYTHON, DETECTS),
+    ("from _pytest", PYTHON, DETECTS),
+    ("captureStackTrace(", SCRIPT, DETECTS),
+    ("Backtrace::capture(", RUST, DETECTS),
+    ("Backtrace::force_capture(", RUST, DETECTS),
+    ("runtime.Caller", GO, DETECTS),
     ("process.exit(0)", SCRIPT, ENDS),
     ("process.exitCode = 0", SCRIPT, ENDS),
     ("process::exit(", RUST, ENDS),
