@@ -2,11 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-<<<<<<< HEAD
-use std::os::unix::ffi::OsStrExt;
-=======
 use std::io::{self, Read};
->>>>>>> breaker
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
