@@ -45,7 +45,7 @@ pub struct Args {
 impl Args {
     /// Applies.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let dir = Runs::new(&context.state).find(&self.run)?;
+        let dir = record::find_pick(&Runs::new(&context.state), &self.run)?;
         let record = record::read(&dir)?;
         let Some(candidate) = wanted(&record, self.candidate.as_deref())? else {
             return Err(CliError::no_winner(format!(
