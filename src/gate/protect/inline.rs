@@ -4,7 +4,7 @@
 //! Works on text by brackets alone, with strings and comments skipped: what can't be split so is left as
 //! it is. A test module to which a candidate only adds whole tests stays as the candidate wrote it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// What became of the tests in a file.
@@ -19,32 +19,32 @@ pub struct Restored {
 /// The candidate's file with the base's own tests in place of what it made of them. `None` when it left
 /// them as they were.
 pub fn restore(base: &str, now: &str) -> Option<Restored> {
-    let wanted: BTreeMap<String, &str> = items(base)
-        .into_iter()
-        .map(|at| &base[at])
-        .filter_map(|item| Some((test_name(item)?, item)))
-        .collect();
-    let mut left = wanted.clone();
+    let mut left: BTreeMap<String, VecDeque<&str>> = BTreeMap::new();
+    for at in items(base) {
+        if let Some(name) = test_name(&base[at.clone()]) {
+            left.entry(name).or_default().push_back(base[at].trim());
+        }
+    }
     let (mut text, mut names, mut end) = (String::new(), Vec::new(), 0);
     for at in items(now) {
-        let item = &now[at.clone()];
-        let Some(old) = test_name(item).and_then(|name| Some((left.remove(&name)?, name))) else {
-            continue;
-        };
-        let (old, name) = old;
-        if old.trim() == item.trim() || only_adds_tests(old, item) {
+        let item = now[at.clone()].trim();
+        let Some(name) = test_name(item) else { continue };
+        let Some(old) = left.get_mut(&name).and_then(VecDeque::pop_front) else { continue };
+        if old == item || only_adds_tests(old, item) {
             continue;
         }
-        text.push_str(&now[end..at.start]);
-        text.push_str(&item[..item.len() - item.trim_start().len()]);
-        text.push_str(old.trim());
-        end = at.end;
+        let start = at.end - now[at].trim_start().len();
+        text.push_str(&now[end..start]);
+        text.push_str(old);
+        end = start + item.len();
         names.push(name);
     }
     text.push_str(&now[end..]);
-    for (name, old) in left {
+    for (name, old) in
+        left.into_iter().flat_map(|(name, all)| all.into_iter().map(move |old| (name.clone(), old)))
+    {
         text.push_str("\n\n");
-        text.push_str(old.trim());
+        text.push_str(old);
         text.push('\n');
         names.push(name);
     }
@@ -58,7 +58,7 @@ pub fn asks_for_tests(text: &str) -> usize {
         .sum()
 }
 
-/// What a test item is called (`mod tests`, `fn adds`, `use super::*;`); `None` for other code.
+/// What a test item is called (`mod tests`, `fn adds`); `None` for other code.
 fn test_name(item: &str) -> Option<String> {
     let body = after_attributes(item);
     let attributes = dense(&item[..item.len() - body.len()]);
@@ -69,7 +69,8 @@ fn test_name(item: &str) -> Option<String> {
         .split_whitespace()
         .filter(|word| !matches!(*word, "pub" | "async" | "unsafe"))
         .collect();
-    Some(words.join(" "))
+    // Imports follow the code.
+    (words.first() != Some(&"use")).then(|| words.join(" "))
 }
 
 /// Whether a module holds all of the old one's items as they were, and beside them only more tests, of
@@ -306,6 +307,13 @@ mod tests {
         let new = format!("{BASE}\n#[cfg(test)]\nmod more {{ #[test] fn x() {{}} }}\n");
         assert_eq!(restore(BASE, &new), None);
         assert_eq!(restore("fn a() {}\n", "fn a() {}\n#[cfg(test)]\nmod t {}\n"), None);
+    }
+
+    #[test]
+    fn items_of_one_name_are_taken_in_their_order() {
+        let two = "#[cfg(test)]\nimpl A { fn x() {} }\n#[cfg(test)]\nimpl B { fn x() {} }\n#[cfg(all(test, unix))]\n#[test]\nfn t() { a(); }\n#[cfg(all(test, windows))]\n#[test]\nfn t() { b(); }\n";
+        assert_eq!(restore(two, two), None);
+        assert_eq!(restore(two, &two.replace("b();", "")).unwrap().text, two);
     }
 
     #[test]
