@@ -1,12 +1,11 @@
 //! `bakeoff apply`, and `--apply` of the commands that end with a winner.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::diff::wanted;
 use super::launch::{Prepared, config, perform};
-use super::output::{write_json, write_stdout};
+use super::output::{tell, write_json, write_text};
 use super::{CliError, Exit, record};
 use crate::journal::{RunDir, Runs};
 use crate::model::{CandidateId, EventSink, Family, RunRecord};
@@ -46,7 +45,7 @@ pub struct Args {
 impl Args {
     /// Applies.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let dir = Runs::new(&context.state).find(&self.run)?;
+        let dir = record::find_pick(&Runs::new(&context.state), &self.run)?;
         let record = record::read(&dir)?;
         let Some(candidate) = wanted(&record, self.candidate.as_deref())? else {
             return Err(CliError::no_winner(format!(
@@ -77,7 +76,7 @@ impl Args {
                 "version": 1, "candidate": candidate, "paths": step.paths, "commit": step.commit,
             }))?;
         } else {
-            write_stdout(text(candidate, step).as_bytes())?;
+            write_text(&text(candidate, step))?;
         }
         Ok(Exit::Done)
     }
@@ -107,7 +106,7 @@ pub fn apply_winner(record: &RunRecord, dir: &RunDir, context: &Context) -> Resu
     let repo = record.plan.repo.clone();
     let step = write(&repo, record, dir, winner, ApplyTo::WorkTree, context)?;
     // Standard error may be closed; the change is written all the same.
-    let _ = std::io::stderr().write_all(text(winner, &step).as_bytes());
+    tell(&text(winner, &step));
     Ok(())
 }
 

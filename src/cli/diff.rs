@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::finish::applied_diff;
-use super::output::write_stdout;
+use super::output::write_diff;
 use super::{CliError, Exit, record};
 use crate::journal::Runs;
 use crate::model::{ArtifactId, CandidateId, RunRecord};
@@ -24,7 +24,7 @@ pub struct Args {
 impl Args {
     /// Prints the diff.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let dir = Runs::new(&context.state).find(&self.run)?;
+        let dir = record::find_pick(&Runs::new(&context.state), &self.run)?;
         let record = record::read(&dir)?;
         let Some(wanted) = wanted(&record, self.candidate.as_deref())? else {
             return Err(CliError::no_winner(format!(
@@ -36,7 +36,7 @@ impl Args {
             true => dir.artifacts().get(&proposed(&record, &wanted)?)?,
             false => applied_diff(&record, &dir, &wanted)?,
         };
-        write_stdout(&bytes)?;
+        write_diff(&bytes, context)?;
         Ok(Exit::Done)
     }
 }

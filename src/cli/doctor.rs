@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::context::Context;
-use super::output::{write_json, write_stdout};
+use super::output::{write_json, write_text};
 use super::{CliError, Exit};
 use crate::config::{Config, Sources};
 use crate::pipeline::{Checkup, checkup};
@@ -40,7 +40,7 @@ impl Args {
         if self.json {
             write_json(&as_json(&found, &config, &writable))?;
         } else {
-            write_stdout(text(&found, &config, &writable).as_bytes())?;
+            write_text(&text(&found, &config, &writable))?;
         }
         Ok(match (writable.iter().all(|row| row.2.is_none()), found.proven) {
             (false, _) => Exit::Internal,

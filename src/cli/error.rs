@@ -32,9 +32,7 @@ impl CliError {
 
     /// Tells standard error and gives the exit.
     pub fn report(self) -> Exit {
-        use std::io::Write;
-        // Nothing is left to be done when standard error is closed.
-        let _ = writeln!(std::io::stderr(), "bakeoff: {}", self.message);
+        super::output::tell(&format!("bakeoff: {}\n", self.message));
         self.exit
     }
 }

@@ -6,7 +6,7 @@ use super::apply::apply_winner;
 use super::context::Context;
 use super::flags::OutputFlags;
 use super::launch::{Request, perform, prepare};
-use super::output::{is_special, write_file, write_json, write_stdout};
+use super::output::{is_special, write_diff, write_file, write_json, write_stdout};
 use super::record::kept;
 use super::{CliError, Exit, preview};
 use crate::journal::RunDir;
@@ -93,8 +93,10 @@ pub fn finish(
     if record.exit != Exit::Done {
         return Ok(told(record, dir));
     }
-    if let (Some(path), Some(diff)) = (&output.output, &winner) {
-        write_file(path, diff)?;
+    match (&output.output, &winner) {
+        (Some(_), Some(diff)) if diff_to_stdout => write_diff(diff, context)?,
+        (Some(path), Some(diff)) => write_file(path, diff)?,
+        _ => {}
     }
     if output.apply && winner.is_some() {
         apply_winner(record, dir, context)?;

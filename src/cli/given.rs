@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -133,14 +134,21 @@ fn file(family: Option<&str>, path: &Path, instance: Option<&str>) -> Result<Vec
     Ok(vec![given(path.display().to_string(), family.unwrap_or(&own), bytes)])
 }
 
+/// A file may be a pipe or a device, of which nobody knows the length.
 fn bytes_of(path: &Path) -> Result<Vec<u8>, CliError> {
     let failed =
         |what: String| CliError::usage(format!("failed to read {}: {what}", path.display()));
-    let size = fs::metadata(path).map_err(|error| failed(error.to_string()))?.len();
-    if size > MAX_BYTES {
-        return Err(failed(format!("it has {size} bytes, more than {MAX_BYTES}")));
-    }
-    fs::read(path).map_err(|error| failed(error.to_string()))
+    let open = fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    up_to(open, MAX_BYTES)
+        .map_err(|error| failed(error.to_string()))?
+        .ok_or_else(|| failed(format!("it has more than {MAX_BYTES} bytes")))
+}
+
+/// All that a reader gives; none when it is more than `most` bytes.
+fn up_to(from: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
 fn predictions(
@@ -242,6 +250,12 @@ mod tests {
         }
         assert!(parse(format!("{one}\nnonsense\n").as_bytes()).unwrap_err().starts_with("line 2"));
         assert!(parse(b"\n").is_err());
+    }
+
+    #[test]
+    fn what_has_no_end_is_not_read_for_ever() {
+        assert_eq!(up_to(io::repeat(0), 1000).unwrap(), None);
+        assert_eq!(up_to(&b"diff"[..], 4).unwrap().as_deref(), Some(&b"diff"[..]));
     }
 
     #[test]

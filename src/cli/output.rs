@@ -1,13 +1,17 @@
 //! Writing results. A closed pipe is success: the reader has seen enough.
 
+use std::borrow::Cow;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::CliError;
+use super::context::Context;
+use crate::model::printable::block;
+use crate::report::{self, Style};
 
 /// Writes bytes to standard output.
 pub fn write_stdout(bytes: &[u8]) -> Result<(), CliError> {
@@ -17,6 +21,29 @@ pub fn write_stdout(bytes: &[u8]) -> Result<(), CliError> {
             Err(CliError::internal(format!("failed to write to standard output: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// Writes text in which foreign words stand (names, commands and paths of a repository).
+pub fn write_text(text: &str) -> Result<(), CliError> {
+    write_stdout(block(text).as_bytes())
+}
+
+/// Tells standard error the same way.
+pub fn tell(text: &str) {
+    // Nothing is left to be done when standard error is closed.
+    let _ = io::stderr().write_all(block(text).as_bytes());
+}
+
+/// Writes a diff byte for byte, so that it can be applied; to a terminal only what is safe there.
+pub fn write_diff(diff: &[u8], context: &Context) -> Result<(), CliError> {
+    write_stdout(&shown(diff, io::stdout().is_terminal(), &context.style()))
+}
+
+fn shown<'d>(diff: &'d [u8], terminal: bool, style: &Style) -> Cow<'d, [u8]> {
+    match terminal {
+        true => report::diff(diff, style).into_bytes().into(),
+        false => diff.into(),
     }
 }
 
@@ -62,4 +89,21 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     file.persist(&path).map_err(|error| error.error)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_no_control_character_of_a_diff_and_a_pipe_gets_every_byte() {
+        let diff = b"+\x1b]0;title\x07\x1b[2Jx\x9b\xe2\x80\xae\r\n";
+        for colour in [false, true] {
+            let style = Style { columns: 80, colour };
+            assert_eq!(*shown(diff, false, &style), *diff);
+            let told = String::from_utf8(shown(diff, true, &style).into_owned()).unwrap();
+            assert!(!told.contains("title") && !told.contains("[2J"), "{told:?}");
+            assert!(!told.contains(['\u{7}', '\r', '\u{202e}']), "{told:?}");
+        }
+    }
 }

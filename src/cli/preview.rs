@@ -1,12 +1,11 @@
 //! What will happen, before it happens: the dry run, and the commands that are about to run.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use super::context::Context;
 use super::flags::OutputFlags;
 use super::launch::Prepared;
-use super::output::{write_json, write_stdout};
+use super::output::{tell, write_json, write_text};
 use super::{CliError, Exit};
 use crate::model::{CommandSpec, Cost, ModelRef, Plan};
 use crate::pipeline::{Estimate, estimate};
@@ -29,7 +28,7 @@ pub fn dry_run(
             "priced_input_tokens_per_call": estimate.input_tokens_per_call,
         }))?;
     } else {
-        write_stdout(text(&prepared.plan, &estimate).as_bytes())?;
+        write_text(&text(&prepared.plan, &estimate))?;
     }
     Ok(Exit::Done)
 }
@@ -107,6 +106,6 @@ pub fn announce(prepared: &Prepared, output: &OutputFlags) -> Result<(), CliErro
     }
     let text = lines.iter().fold(String::new(), |text, line| text + &fitted(line) + "\n");
     // Standard error may be closed; that is no reason not to run.
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    tell(&text);
     Ok(())
 }

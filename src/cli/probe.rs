@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::context::Context;
-use super::output::{write_json, write_stdout};
+use super::output::{write_json, write_stdout, write_text};
 use super::{CliError, Exit};
 use crate::control::{ControlError, Reply, Request, Snapshot, ask};
 use crate::journal::Runs;
@@ -42,7 +42,7 @@ impl Probe {
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
         match talk(&self.run, Request::Probe, context)? {
             Reply::Snapshot { snapshot } if self.json => write_json(&snapshot)?,
-            Reply::Snapshot { snapshot } => write_stdout(text(&snapshot).as_bytes())?,
+            Reply::Snapshot { snapshot } => write_text(&text(&snapshot))?,
             other => return Err(unexpected(&other)),
         }
         Ok(Exit::Done)

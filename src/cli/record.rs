@@ -2,8 +2,8 @@
 
 use super::{CliError, Exit};
 use crate::control::{Reply, Request, ask};
-use crate::journal::{JournalError, RunDir};
-use crate::model::RunRecord;
+use crate::journal::{JournalError, RunDir, RunSummary, Runs};
+use crate::model::{RunKind, RunRecord};
 
 /// Reads it. A run without a record goes on, or was cut off: which of the two is told.
 pub fn read(dir: &RunDir) -> Result<RunRecord, CliError> {
@@ -51,4 +51,17 @@ pub fn broken_off(error: CliError, signal: Option<Exit>, dir: &RunDir) -> CliErr
         (None, Exit::Usage) => error,
         (None, exit) => CliError { exit, message: format!("{}; {saved}", error.message) },
     }
+}
+
+/// The run whose diff is asked for. `latest` is the latest that was to pick one: a later `gate` has no
+/// winner to give.
+pub fn find_pick(runs: &Runs, asked: &str) -> Result<RunDir, CliError> {
+    if asked == "latest" {
+        let picks =
+            |one: &RunSummary| one.record.as_ref().is_ok_and(|record| record.kind != RunKind::Gate);
+        if let Some(latest) = runs.list()?.into_iter().rev().find(picks) {
+            return Ok(runs.find(latest.run.as_str())?);
+        }
+    }
+    Ok(runs.find(asked)?)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::context::Context;
 use super::launch::trust_store;
-use super::output::write_stdout;
+use super::output::write_text;
 use super::{CliError, Exit};
 use crate::config::content_hash;
 use crate::pipeline::{CONFIG_FILE, OVERRIDES_DIR, Survey};
@@ -33,7 +33,7 @@ impl Args {
         if self.revoke {
             let said =
                 if store.revoke(survey.top())? { "no longer trusted" } else { "was not trusted" };
-            write_stdout(format!("{top}: {said}\n").as_bytes())?;
+            write_text(&format!("{top}: {said}\n"))?;
             return Ok(Exit::Done);
         }
         let files = survey.trust_files()?;
@@ -47,9 +47,7 @@ impl Args {
             content_hash(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())));
         store.trust(survey.top(), &hash)?;
         let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
-        write_stdout(
-            format!("{top}: trusted {} ({})\n", names.join(", "), &hash[..12]).as_bytes(),
-        )?;
+        write_text(&format!("{top}: trusted {} ({})\n", names.join(", "), &hash[..12]))?;
         Ok(Exit::Done)
     }
 }

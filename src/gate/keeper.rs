@@ -23,6 +23,7 @@ use crate::model::{
     CandidateId, CommandSpec, EventSink, Flag, GateKind, GatePlan, GateReport, RunEvent, TreeId,
     Verdict, Warning,
 };
+use crate::repo::RepoError;
 use crate::sandbox::toolchain::Toolchains;
 use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Network, SandboxError, Tier};
 
@@ -52,6 +53,8 @@ pub struct BaseGates {
     /// What setup and the base's own gates wrote.
     layer: Option<Layer>,
     runs: BTreeMap<GateKind, Outcome>,
+    /// Tracked files that the base's own gates changed.
+    rewritten: Vec<String>,
 }
 
 impl BaseGates {
@@ -111,7 +114,12 @@ impl Gatekeeper {
         events: &EventSink,
         cancel: &CancellationToken,
     ) -> Result<BaseGates, GateError> {
-        let mut gates = BaseGates { reports: Vec::new(), layer: None, runs: BTreeMap::new() };
+        let mut gates = BaseGates {
+            reports: Vec::new(),
+            layer: None,
+            runs: BTreeMap::new(),
+            rewritten: Vec::new(),
+        };
         if self.plan.setup.is_none() && self.plan.check.is_none() && self.plan.test.is_none() {
             return Ok(gates);
         }
@@ -139,7 +147,7 @@ impl Gatekeeper {
         if let Some(first) = kept.rewritten.first() {
             events.send(RunEvent::Warned { warning: rewritten(first, kept.rewritten.len()) });
         }
-        gates.layer = Some(kept.layer);
+        (gates.layer, gates.rewritten) = (Some(kept.layer), kept.rewritten);
         Ok(gates)
     }
 
@@ -342,13 +350,13 @@ impl Gatekeeper {
             Ok(run) => run,
             Err(reason) => return infra(reason),
         };
-        // Throwing a tree away is disk work too.
-        blocking(move || {
-            drop(laid);
-            Ok(())
-        })
-        .await?;
+        // Reading what is left and throwing it away is disk work too.
+        let left = blocking(move || Ok(laid.into_layer().map(|kept| kept.rewritten))).await?;
         let (verdict, comparison) = compare::candidate_verdict(before, &run);
+        let verdict = match verdict {
+            Verdict::Pass => untouched(left, &base.rewritten),
+            other => other,
+        };
         Ok(report::ran(work.gate, work.command, &run, verdict, Some(comparison)))
     }
 
@@ -423,6 +431,29 @@ fn rewritten(first: &str, count: usize) -> Warning {
             "the gates changed {count} tracked files of the base ({first}, …), so that candidates can't \
              build on its output and take longer; commit what the commands write"
         ),
+    }
+}
+
+/// A pass counts for the sources that were admitted, not for those that the run made of them (a build
+/// script that rewrites a test, say). What the base's own run rewrites too is the command's doing, and
+/// lock files follow manifests.
+fn untouched(left: Result<Vec<String>, RepoError>, base: &[String]) -> Verdict {
+    let lock = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.ends_with(".lock") || name.contains("-lock.") || name == "go.sum"
+    };
+    match left {
+        Err(error) => {
+            Verdict::Infra { reason: format!("what its run left could not be read: {error}") }
+        }
+        Ok(paths) => match paths.iter().find(|path| !base.contains(path) && !lock(path)) {
+            None => Verdict::Pass,
+            Some(path) => Verdict::Fail {
+                reason: format!(
+                    "its run changed tracked files ({path}), so that what passed is not what was proposed"
+                ),
+            },
+        },
     }
 }
 

@@ -1,9 +1,10 @@
 //! From everything that was proved to one decision. Pure: the same inputs decide the same.
 
 use crate::model::{
-    Basis, CandidateId, CandidateRecord, Confidence, Decision, Exit, GateReport, LaneRecord,
-    NoWinner, Outcome, Stop, Verdict,
+    Admission, Basis, CandidateId, CandidateRecord, Confidence, Decision, Exit, GateReport,
+    LaneRecord, NoWinner, Outcome, Stop, Verdict,
 };
+use crate::select::Doubt;
 
 /// How a candidate stands after admission and gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,13 +199,19 @@ pub fn only_survivor(row: &CandidateRecord) -> Option<Decision> {
         .gates
         .iter()
         .any(|report| report.gate == crate::model::GateKind::Test && report.verdict.is_pass());
-    let confidence = if tested { Confidence::High } else { Confidence::Low };
+    let doubt = match &row.admission {
+        Admission::Admitted { flags, .. } => Doubt::of(&row.gates, flags),
+        Admission::Refused(_) => return None,
+    };
+    let sure = tested && !doubt.is_serious();
+    let confidence = if sure { Confidence::High } else { Confidence::Low };
     let how = if tested { "passed the tests" } else { "passed the gates; no test ran" };
+    let but = doubt.text().map(|text| format!("; but {text}")).unwrap_or_default();
     Some(Decision {
         outcome: Outcome::Winner { candidate: row.candidate.id.clone(), tree },
         basis: Some(Basis::OnlySurvivor),
         confidence,
-        reason: format!("{} is the only candidate that {how}", row.candidate.id),
+        reason: format!("{} is the only candidate that {how}{but}", row.candidate.id),
         evidence: Vec::new(),
     })
 }

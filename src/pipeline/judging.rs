@@ -20,7 +20,7 @@ use crate::model::{
 use crate::prompt::Templates;
 use crate::provider::Provider;
 use crate::repo::Store;
-use crate::select::{Contender, choose};
+use crate::select::{Contender, Doubt, choose};
 use crate::synth::{self, BaseFile, SynthError, SynthInput};
 
 /// Questions to judges that may be open at once.
@@ -45,6 +45,7 @@ impl SelectWeigh {
             families: survivor.supporters.clone(),
             files: changed_files(&*self.store, self.store.base_tree(), &survivor.tree)?,
             tested: survivor.gates.iter().any(passed_tests),
+            doubt: Doubt::of(&survivor.gates, &survivor.flags),
         })
     }
 }

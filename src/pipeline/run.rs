@@ -15,6 +15,7 @@ use crate::model::{
     Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
     RunEvent, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
+use crate::select::Doubt;
 
 /// A diff that was made elsewhere.
 #[derive(Clone, Debug)]
@@ -291,11 +292,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The survivors with the highest scores, at most as many as the plan lets meet; in plan order.
+    /// The survivors whose gates leave the least to doubt and with the highest scores, at most as many
+    /// as the plan lets meet; in plan order.
     fn finalists(&self, survivors: &[Survivor], scores: &[Option<f64>]) -> Vec<Survivor> {
         let score = |at: usize| scores.get(at).copied().flatten().unwrap_or(0.0);
+        let doubt = |at: usize| {
+            let doubt = Doubt::of(&survivors[at].gates, &survivors[at].flags);
+            (doubt.left, !doubt.codes.is_empty())
+        };
         let mut order: Vec<usize> = (0..survivors.len()).collect();
-        order.sort_by(|a, b| score(*b).total_cmp(&score(*a)).then(a.cmp(b)));
+        order.sort_by(|a, b| {
+            doubt(*a).cmp(&doubt(*b)).then(score(*b).total_cmp(&score(*a))).then(a.cmp(b))
+        });
         order.truncate(self.record.plan.judging.finalists.max(2) as usize);
         order.sort_unstable();
         order.into_iter().map(|at| survivors[at].clone()).collect()

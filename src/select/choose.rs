@@ -3,6 +3,8 @@
 //! The rule, in order. Every contender has passed the gates, so each is a fair pick; the rule says
 //! which one, and how far it is to be believed.
 //!
+//! 0. Proof comes first: the fewest failures of the base left, then no flag that makes a gate's word
+//!    worth less.
 //! 1. With a trust order, the first trusted family that has a contender wins with its best.
 //! 2. With three or more families, the highest consensus score wins.
 //! 3. Below three families there is no consensus evidence: the tree that most families proposed wins.
@@ -59,6 +61,17 @@ impl<'a> Rank<'a> {
 
     /// What rules 1 to 3 order by; equal means that nothing but rule 4 tells them apart.
     fn by_evidence(&self, other: &Self) -> Ordering {
+        self.by_proof(other).then_with(|| self.by_trust(other))
+    }
+
+    /// What the gates say outweighs trust and agreement.
+    fn by_proof(&self, other: &Self) -> Ordering {
+        let (doubt, others) = (&self.of.doubt, &other.of.doubt);
+        let flagged = doubt.codes.is_empty().cmp(&others.codes.is_empty()).reverse();
+        doubt.left.cmp(&others.left).then(flagged)
+    }
+
+    fn by_trust(&self, other: &Self) -> Ordering {
         let trust = if self.trusted_first || other.trusted_first {
             self.trust.cmp(&other.trust)
         } else {
@@ -94,7 +107,7 @@ fn decide(ranks: &[Rank<'_>], trust: &[Family]) -> Decision {
         outcome: Outcome::Winner { candidate: best.of.id.clone(), tree: best.of.tree.clone() },
         basis: Some(if rest.is_empty() { Basis::OnlySurvivor } else { Basis::Evidence }),
         confidence: confidence(best, tied),
-        reason: reason(best, rest.len(), tied),
+        reason: reason(best, rest, tied),
         evidence: evidence(ranks, trust),
     }
 }
@@ -102,6 +115,7 @@ fn decide(ranks: &[Rank<'_>], trust: &[Family]) -> Decision {
 /// A camp of its own: as many families behind it, none of the best's, and nothing in common.
 fn contradict(best: &Rank<'_>, rival: &Rank<'_>) -> bool {
     best.score.total.is_some()
+        && best.by_proof(rival).is_eq()
         && !best.trusted_first
         && best.score.is_corroborated()
         && rival.score.behind >= best.score.behind
@@ -129,7 +143,7 @@ fn undecided(ranks: &[Rank<'_>], best: &Rank<'_>, rival: &Rank<'_>) -> Decision 
 fn confidence(best: &Rank<'_>, tied: usize) -> Confidence {
     let (score, tested) = (best.score, best.of.tested);
     match (score.is_corroborated(), tested) {
-        _ if tied > 0 => Confidence::Low,
+        _ if tied > 0 || best.of.doubt.is_serious() => Confidence::Low,
         _ if score.same_tree.len() >= FEWEST_FAMILIES => Confidence::High,
         (true, true) => Confidence::High,
         (true, false) | (false, true) => Confidence::Medium,
@@ -137,7 +151,16 @@ fn confidence(best: &Rank<'_>, tied: usize) -> Confidence {
     }
 }
 
-fn reason(best: &Rank<'_>, others: usize, tied: usize) -> String {
+fn reason(best: &Rank<'_>, rest: &[Rank<'_>], tied: usize) -> String {
+    let reason = reason_of(best, rest, tied);
+    match best.of.doubt.text() {
+        Some(doubt) => format!("{reason}; but {doubt}"),
+        None => reason,
+    }
+}
+
+fn reason_of(best: &Rank<'_>, rest: &[Rank<'_>], tied: usize) -> String {
+    let others = rest.len();
     let id = &best.of.id;
     let passed = if best.of.tested { "passed the tests" } else { "passed the gates; no test ran" };
     let how = match best.score.total {
@@ -148,6 +171,9 @@ fn reason(best: &Rank<'_>, others: usize, tied: usize) -> String {
                  rule: fewest files outside the core, then the tree's digest",
                 plural(tied)
             );
+        }
+        _ if rest.iter().all(|rank| best.by_proof(rank).is_lt()) => {
+            "left fewer of the base's failures, or is less flagged, than the others".to_owned()
         }
         _ if best.trusted_first => "is of the family that you trust first".to_owned(),
         Some(total) => format!("agrees most with the other families (score {total:.2} of 4)"),

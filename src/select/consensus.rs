@@ -1,5 +1,6 @@
 //! The consensus: how far the families agree with each tree.
 
+use super::doubt::Doubt;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
@@ -26,6 +27,8 @@ pub struct Contender {
     pub files: Vec<ChangedFile>,
     /// Whether the tests were asked for and passed.
     pub tested: bool,
+    /// What its gates leave to doubt.
+    pub doubt: Doubt,
 }
 
 /// A changed line that other families have, too.

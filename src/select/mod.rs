@@ -14,6 +14,7 @@ mod atoms;
 mod choose;
 mod consensus;
 mod core;
+mod doubt;
 mod enclosing;
 mod files;
 mod hunks;
@@ -22,6 +23,7 @@ mod tokens;
 pub use self::choose::{Choice, choose};
 pub use self::consensus::{Contender, FEWEST_FAMILIES, Nearest, Score, Support, consensus};
 pub use self::core::{is_core, is_source};
+pub use self::doubt::Doubt;
 pub use self::files::{ChangedFile, group};
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ fn contender(id: &str, families: &[&str], new: &str) -> Contender {
             beside_source: true,
         }],
         tested: false,
+        doubt: Doubt::default(),
     }
 }
 
@@ -31,6 +32,25 @@ fn with(line: &str) -> String {
 
 fn picked(decision: &Decision) -> &str {
     decision.winner().map(CandidateId::as_str).unwrap_or_else(|| panic!("{decision:?}"))
+}
+
+#[test]
+fn a_proof_outweighs_agreement_and_trust() {
+    let idle = Doubt { left: 1, mended: false, codes: Vec::new() };
+    let flagged = Doubt { codes: vec!["detects-tests".to_owned()], ..Doubt::default() };
+    for doubt in [idle, flagged] {
+        let mut pool = vec![
+            contender("c1", &["x", "y"], &with("fixed(3); // why")),
+            contender("c2", &["z"], &with("fixed(3);")),
+        ];
+        pool[0].doubt = doubt.clone();
+        let decision = choose(&pool, &[Family::new("x")]).decision.unwrap();
+        assert_eq!(picked(&decision), "c2");
+        pool.truncate(1);
+        let decision = choose(&pool, &[]).decision.unwrap();
+        assert_eq!(decision.confidence, Confidence::Low);
+        assert!(decision.reason.contains(&doubt.text().unwrap()), "{}", decision.reason);
+    }
 }
 
 #[test]

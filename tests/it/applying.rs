@@ -65,6 +65,8 @@ fn apply_proves_again_where_the_repository_moved() {
     ]);
     assert_eq!(place.fingerprint(), before);
     place.run(["show"]).exits(0).prints(&["not the one"]);
+    // The gates' own run is the latest; the latest that picked is the one that has a diff to give.
+    place.run(["diff"]).exits(0).prints(&["+2"]);
     place.git(&["revert", "--no-edit", "HEAD"]);
     place.write("notes.txt", "unrelated\n");
     place.commit("unrelated");

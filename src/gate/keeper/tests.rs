@@ -389,3 +389,15 @@ async fn every_gate_is_told_as_an_event() {
         ]
     );
 }
+
+#[test]
+fn a_pass_counts_for_the_sources_that_were_admitted() {
+    let rewrote = |paths: &[&str]| Ok(paths.iter().map(|path| (*path).to_owned()).collect());
+    assert_eq!(untouched(rewrote(&[]), &[]), Verdict::Pass);
+    assert_eq!(untouched(rewrote(&["Cargo.lock", "web/package-lock.json"]), &[]), Verdict::Pass);
+    assert_eq!(untouched(rewrote(&["snap.txt"]), &["snap.txt".to_owned()]), Verdict::Pass);
+    let verdict = untouched(rewrote(&["src/lib.rs"]), &["snap.txt".to_owned()]);
+    assert!(matches!(verdict, Verdict::Fail { reason } if reason.contains("src/lib.rs")));
+    let verdict = untouched(Err(RepoError::Mismatch("x".to_owned())), &[]);
+    assert!(matches!(verdict, Verdict::Infra { .. }));
+}

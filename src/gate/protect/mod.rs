@@ -2,12 +2,13 @@
 //!
 //! From a candidate's admitted tree two trees are made. The *check tree* has the base's configuration
 //! of tools, build scripts and command files, and none of the files that would outrank them. The *test
-//! tree* has, on top, the tests that the base has. Files that a candidate adds as tests stay: they
+//! tree* has, on top, the tests that the base has, those inside Rust's source files too. Files that a candidate adds as tests stay: they
 //! would ship, so they have to compile. In files of both kinds (`Cargo.toml`, `package.json`,
 //! `pyproject.toml`) the base decides over what defines a gate, and the candidate over the rest.
 //!
 //! Everything that was put back is flagged. A candidate of which nothing is left has proved nothing.
 
+mod inline;
 mod merge;
 mod rules;
 mod suppress;
@@ -145,9 +146,42 @@ impl Work<'_> {
         for (code, detail) in suppress::findings(path, &old, &new) {
             self.flag(code, path, detail);
         }
+        if path.ends_with(".rs") {
+            self.restore_inline(change, path, now, &old, &new)?;
+        }
         if let Some(bytes) = suppress::disarm(path, &old, &new) {
             let leaf = Leaf { mode: now.mode, id: self.store.put_blob(&bytes)? };
             self.check.insert(change.path.clone(), Some(leaf));
+        }
+        Ok(())
+    }
+
+    /// Tests that stand in a source file of the base.
+    fn restore_inline(
+        &mut self,
+        change: &Change,
+        path: &str,
+        now: &Leaf,
+        old: &[u8],
+        new: &[u8],
+    ) -> Result<(), StoreError> {
+        let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new)) else {
+            return Ok(());
+        };
+        if inline::asks_for_tests(new) > inline::asks_for_tests(old) {
+            self.flag(
+                "detects-tests",
+                path,
+                "code outside of tests asks whether it is tested".to_owned(),
+            );
+        }
+        if let Some(restored) = inline::restore(old, new) {
+            let what = restored.names.join(", ");
+            let detail =
+                format!("changes tests of the base ({what}): the tests ran with the base's");
+            self.flag("changes-tests", path, detail);
+            let leaf = Leaf { mode: now.mode, id: self.store.put_blob(restored.text.as_bytes())? };
+            self.test.insert(change.path.clone(), Some(leaf));
         }
         Ok(())
     }

@@ -116,7 +116,10 @@ pub fn classify(
 fn is_installed(parts: &[&str]) -> bool {
     const DIRS: [&str; 6] =
         ["node_modules", ".venv", "site-packages", "__pycache__", ".pnp.cjs", ".pnp.loader.mjs"];
-    parts.iter().any(|part| DIRS.contains(part)) || parts.first() == Some(&"target")
+    // A package's metadata beside the tests names plugins that their runner loads.
+    let metadata = |part: &str| part.ends_with(".dist-info") || part.ends_with(".egg-info");
+    parts.iter().any(|part| DIRS.contains(part) || metadata(part))
+        || parts.first() == Some(&"target")
 }
 
 fn is_gate_file(parts: &[&str], name: &str) -> bool {
@@ -275,11 +278,32 @@ fn outranks(
     if let Some(stem) = path.strip_suffix(".d.ts") {
         return any(beside, &[format!("{stem}.ts"), format!("{stem}.tsx")]);
     }
+    if path.ends_with(".py") && is_taken_for_another(parts, name, beside)? {
+        return Ok(true);
+    }
     // Jest looks for `.js` first.
     if let Some(stem) = path.strip_suffix(".js") {
         return any(beside, &[format!("{stem}.ts"), format!("{stem}.tsx")]);
     }
     Ok(parts.contains(&"__mocks__") || name == "__pycache__")
+}
+
+/// A new Python file that is found before one of the base that has the same module name: test runners
+/// put a test's directory, and the repository's top, first on the import path.
+fn is_taken_for_another(
+    parts: &[&str],
+    name: &str,
+    beside: &dyn Fn(&str) -> Result<bool, StoreError>,
+) -> Result<bool, StoreError> {
+    let path = parts.join("/");
+    let mut others = vec![format!("src/{path}"), format!("lib/{path}"), format!("python/{path}")];
+    let below = (1..parts.len()).filter(|at| is_test(&parts[..=*at], ""));
+    others.extend(below.map(|at| parts[at..].join("/")).filter(|path| !is_test_file(path, name)));
+    any(beside, &others)
+}
+
+fn is_test_file(path: &str, name: &str) -> bool {
+    name == "conftest.py" || is_test(&path.split('/').collect::<Vec<_>>(), name)
 }
 
 fn any(

@@ -1,0 +1,86 @@
+//! What the gates leave to doubt of a survivor: failures of the base that it did not mend, and changes
+//! that make a gate's word worth less.
+
+use crate::model::{BaseComparison, Flag, GateReport};
+
+/// Flags of changes that can make a gate pass without the work being done. Most have honest uses, so
+/// they disprove nobody.
+const CODES: [&str; 4] = ["detects-tests", "weakens-tests", "ends-the-process", "addresses-judge"];
+
+/// What is left to doubt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Doubt {
+    /// Failures of the base that its gates still show.
+    pub left: u64,
+    /// Whether it mended any failure of the base.
+    pub mended: bool,
+    /// Codes of the flags that count, each once, sorted.
+    pub codes: Vec<String>,
+}
+
+impl Doubt {
+    /// What a survivor's gates and flags leave to doubt.
+    pub fn of(gates: &[GateReport], flags: &[Flag]) -> Self {
+        let compared = || gates.iter().filter_map(|report| report.base.as_ref());
+        let mended = |base: &BaseComparison| {
+            !base.fixed.is_empty() || (!base.base_passed && base.unchanged == 0)
+        };
+        let mut codes: Vec<String> = flags
+            .iter()
+            .map(|flag| flag.code.clone())
+            .filter(|code| CODES.contains(&code.as_str()))
+            .collect();
+        codes.sort();
+        codes.dedup();
+        Self {
+            left: compared().map(|base| base.unchanged).sum(),
+            mended: compared().any(mended),
+            codes,
+        }
+    }
+
+    /// Whether the gates' pass says little: nothing that failed on the base was mended, or a flag counts.
+    pub fn is_serious(&self) -> bool {
+        !self.codes.is_empty() || (self.left > 0 && !self.mended)
+    }
+
+    /// In words, for a decision's reason.
+    pub fn text(&self) -> Option<String> {
+        let failures = match (self.left, self.mended) {
+            (0, _) => None,
+            (left, true) => Some(format!("failures of the base are still there ({left})")),
+            (left, false) => Some(format!("no failure of the base is mended ({left} left)")),
+        };
+        let flags =
+            (!self.codes.is_empty()).then(|| format!("it is flagged ({})", self.codes.join(", ")));
+        let parts: Vec<String> = failures.into_iter().chain(flags).collect();
+        (!parts.is_empty()).then(|| parts.join(" and "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{GateKind, Verdict};
+
+    fn gate(base_passed: bool, unchanged: u64) -> GateReport {
+        let base = BaseComparison { base_passed, unchanged, ..BaseComparison::default() };
+        GateReport { base: Some(base), ..GateReport::bare(GateKind::Test, Verdict::Pass) }
+    }
+
+    fn flag(code: &str) -> Flag {
+        Flag { code: code.to_owned(), path: None, detail: String::new() }
+    }
+
+    #[test]
+    fn a_failure_that_stands_and_a_flag_that_counts_are_doubts() {
+        let none = Doubt::of(&[gate(true, 0)], &[flag("touches-gate")]);
+        assert!(!none.is_serious() && none.text().is_none());
+        assert!(Doubt::of(&[gate(false, 0)], &[]).mended);
+        let idle = Doubt::of(&[gate(false, 1)], &[]);
+        assert_eq!(idle.text().as_deref(), Some("no failure of the base is mended (1 left)"));
+        assert!(idle.is_serious());
+        let flagged = Doubt::of(&[], &[flag("weakens-tests"), flag("weakens-tests")]);
+        assert_eq!(flagged.text().as_deref(), Some("it is flagged (weakens-tests)"));
+    }
+}
