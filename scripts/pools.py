@@ -12,8 +12,8 @@ in a folder of its own), `patch`, `agent`, `model` and `reported`; a candidate c
 No key reaches `bakeoff`: the choice is made from the gates and the agreement of families alone. A finished task is kept
 in --out and not run again, so that an interrupted run goes on where it was; delete its file to run it anew.
 
-  scripts/pools.py FOLDER --make-repos GIT_DIRS --out OUT      # GIT_DIRS/OWNER+NAME is a git directory, or holds one
-  scripts/pools.py FOLDER --repos REPOS --out OUT -- --test auto
+  scripts/pools.py FOLDER --out OUT --make-repos GIT_DIRS      # GIT_DIRS/OWNER+NAME is a git directory, or holds one
+  scripts/pools.py FOLDER --out OUT                            # what follows `--` goes to `bakeoff pick`: -- --test auto
   scripts/pools.py FOLDER --out OUT --table                    # only print what is there
   scripts/pools.py FOLDER --out OUT --speed TASK…              # a candidate's gates against a fresh worktree and check
   scripts/pools.py FOLDER --out NEW --proved-by OUT --family maker    # choose anew among what passed in OUT, without gates
@@ -175,7 +175,7 @@ def run_task(task, args):
     if kept.exists() or args.table:
         return json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else None
     if not task["repo"].is_dir():
-        raise Trouble(f"{task['repo']} is missing: make the repositories first, or give --make-repos")
+        raise Trouble(f"{task['repo']} is missing: make the repositories with --make-repos, or give --repos")
     if args.proved_by:
         result = pick_again(task, args)
     else:
@@ -305,7 +305,7 @@ def best_system(tasks):
 
 
 def interval(differences, rounds=10000, seed=1):
-    """The middle 95 % of the mean difference when tasks are drawn anew, with replacement."""
+    """The middle 95 % of the mean difference when tasks are drawn anew, with replacement (a paired bootstrap)."""
     draw, count = random.Random(seed), len(differences)
     means = sorted(sum(draw.choices(differences, k=count)) / count for _ in range(rounds))
     return means[int(0.025 * rounds)], means[int(0.975 * rounds)]
@@ -347,16 +347,16 @@ def print_tasks(tasks):
 def print_totals(tasks):
     all_scores = [scores(task) for task in tasks]
     names = list(all_scores[0])
-    base = [score["random among what applies"] for score in all_scores]
+    picks = [score["bakeoff pick"] for score in all_scores]
     body = []
     for name in names:
         values = [score[name] for score in all_scores]
-        low, high = interval([a - b for a, b in zip(values, base)])
-        body.append([name, f"{sum(values):.1f}", f"{share(values):.3f}", f"{low:+.3f} to {high:+.3f}"])
+        low, high = interval([a - b for a, b in zip(picks, values)])
+        ahead = "" if name == "bakeoff pick" else f"{low:+.3f} to {high:+.3f}"
+        body.append([name, f"{sum(values):.1f}", f"{share(values):.3f}", ahead])
     system, wins = best_system(tasks)
     body.append([f"best single system in hindsight ({system})", f"{wins:.1f}", f"{wins / len(tasks):.3f}", ""])
-    table(["way of choosing", f"right, of {len(tasks)} tasks", "share", "95 % of the difference to random among what applies"],
-          body)
+    table(["way of choosing", f"right, of {len(tasks)} tasks", "share", "how far `bakeoff pick` is ahead (95 % interval)"], body)
 
 
 def print_confidence(tasks):
@@ -463,7 +463,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, help="the folder of tasks")
     parser.add_argument("--repos", type=Path, help="the tasks' repositories (default: OUT/repos)")
-    parser.add_argument("--make-repos", type=Path, metavar="GIT_DIRS", help="make missing repositories from these")
+    parser.add_argument("--make-repos", type=Path, metavar="GIT_DIRS", help="make the missing repositories from these, and stop")
     parser.add_argument("--out", type=Path, default=Path("pools-out"), help="where results are kept")
     parser.add_argument("--bakeoff", type=Path, default=HERE / "target/release/bakeoff", help="the program")
     parser.add_argument("--family", choices=["agent", "maker"], default="agent",
@@ -497,9 +497,10 @@ def main():
         tasks = read_tasks(args.folder, args.repos)
         if args.only or args.speed:
             tasks = [task for task in tasks if task["task_id"] in (args.speed or args.only)]
-        for task in tasks if args.make_repos else []:
-            make_repo(task, args.make_repos)
-        if args.speed:
+        if args.make_repos:
+            for task in tasks:
+                make_repo(task, args.make_repos)
+        elif args.speed:
             print_speeds(tasks, args)
         else:
             report(run_all(tasks, args))
