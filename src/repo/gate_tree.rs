@@ -205,7 +205,14 @@ impl GateTree {
         };
         let items = gate_copy::listing(&self.base, &self.changes);
         let rewritten = match &self.place {
-            Place::Overlay { .. } => upper::strip(&upper, &items)?,
+            Place::Overlay { .. } => {
+                // Where the base has nothing, a file that is removed leaves no mark.
+                let written = gate_copy::listing(&[], &self.changes);
+                let missing = gate_copy::missing(&upper, &written)?;
+                let mut rewritten = upper::strip(&upper, &items)?;
+                rewritten.extend(missing);
+                rewritten
+            }
             Place::Copy => {
                 let missing = gate_copy::missing(&upper, &items)?;
                 let mut rewritten = upper::strip(&upper, &items)?;

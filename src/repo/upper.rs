@@ -223,7 +223,8 @@ fn strip_entry(
     if !ours && !name.eq_ignore_ascii_case(b".git") {
         return Ok(());
     }
-    if ours && !is_same(dir, name, tracked, kind)? {
+    // A mark at a path that the tree does not have is a candidate's own deletion, or hides output.
+    if (tracked.is_some() || tracked_dir) && !is_same(dir, name, tracked, kind)? {
         rewritten.push(path.clone());
     }
     files::remove(&here).at("clean", &here)

@@ -254,6 +254,32 @@ fn output_made_from_rewritten_sources_is_thrown_away() {
 }
 
 #[test]
+fn a_candidates_own_changes_are_no_rewriting_and_a_runs_are() {
+    let fixture = Fixture::sample();
+    let store = fixture.store("r");
+    let tree = tree_of(&store, |p| {
+        fs::write(p.join("src/lib.rs"), "candidate\n").unwrap();
+        fs::write(p.join("late.txt"), "new\n").unwrap();
+        fs::remove_file(p.join("README.md")).unwrap();
+        fs::remove_dir_all(p.join("src/deep")).unwrap();
+    });
+    let runs = [
+        ("mkdir target && echo built > target/lib && echo out > README.md", ""),
+        ("mkdir src/deep && echo out > src/deep/x", ""),
+        ("echo changed > src/lib.rs", "src/lib.rs"),
+        ("rm late.txt", "late.txt"),
+    ];
+    for tier in [Tier::Namespaces, Tier::Landlock] {
+        for (line, named) in runs {
+            let gate = store.gate_tree(&tree, None, tier).unwrap();
+            shell(&gate, line);
+            let left = gate.into_layer().unwrap();
+            assert_eq!(left.rewritten().join(" "), named, "{tier:?} {line}");
+        }
+    }
+}
+
+#[test]
 fn a_gate_trees_place_is_the_users_path_where_it_can_be() {
     let fixture = Fixture::sample();
     let store = fixture.store("r");
