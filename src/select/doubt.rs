@@ -1,7 +1,7 @@
 //! What the gates leave to doubt of a survivor: failures of the base that it did not mend, and changes
 //! that make a gate's word worth less.
 
-use crate::model::{BaseComparison, Flag, GateReport};
+use crate::model::{BaseComparison, Flag, GateKind, GateReport};
 
 /// Flags of changes that can make a gate pass without the work being done. Most have honest uses, so
 /// they disprove nobody.
@@ -10,9 +10,9 @@ const CODES: [&str; 4] = ["detects-tests", "weakens-tests", "ends-the-process", 
 /// What is left to doubt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Doubt {
-    /// Failures of the base that its gates still show.
+    /// Failures of the base that its tests still show.
     pub left: u64,
-    /// Whether it mended any failure of the base.
+    /// Whether it mended any failure of the base's tests.
     pub mended: bool,
     /// Codes of the flags that count, each once, sorted.
     pub codes: Vec<String>,
@@ -21,7 +21,10 @@ pub struct Doubt {
 impl Doubt {
     /// What a survivor's gates and flags leave to doubt.
     pub fn of(gates: &[GateReport], flags: &[Flag]) -> Self {
-        let compared = || gates.iter().filter_map(|report| report.base.as_ref());
+        // Only tests say whether the work was done. What a typecheck still has against a base that
+        // fails it is mostly old lints, and mending those says nothing of the task.
+        let tests = || gates.iter().filter(|report| report.gate == GateKind::Test);
+        let compared = || tests().filter_map(|report| report.base.as_ref());
         let mended = |base: &BaseComparison| {
             !base.fixed.is_empty() || (!base.base_passed && base.unchanged == 0)
         };
@@ -61,7 +64,7 @@ impl Doubt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{GateKind, Verdict};
+    use crate::model::Verdict;
 
     fn gate(base_passed: bool, unchanged: u64) -> GateReport {
         let base = BaseComparison { base_passed, unchanged, ..BaseComparison::default() };
@@ -80,6 +83,8 @@ mod tests {
         let idle = Doubt::of(&[gate(false, 1)], &[]);
         assert_eq!(idle.text().as_deref(), Some("no failure of the base is mended (1 left)"));
         assert!(idle.is_serious());
+        let lints = GateReport { gate: GateKind::Typecheck, ..gate(false, 7) };
+        assert_eq!(Doubt::of(&[lints], &[]), Doubt::default());
         let flagged = Doubt::of(&[], &[flag("weakens-tests"), flag("weakens-tests")]);
         assert_eq!(flagged.text().as_deref(), Some("it is flagged (weakens-tests)"));
     }
