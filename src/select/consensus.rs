@@ -71,7 +71,7 @@ pub struct Score {
     /// Families that proposed exactly this tree.
     pub same_tree: Vec<Family>,
     /// How many families stand behind it, its own included: those that proposed the same tree, and
-    /// those with a tree that has at least [`AGREES`] in common with it.
+    /// those with a tree that has at least `AGREES` in common with it.
     pub behind: usize,
     /// Changed files outside the core.
     pub outside: usize,
