@@ -361,6 +361,34 @@ fn what_a_repository_may_set_without_trust() {
     place.run(["run", "x"]).exits(0).says(&["check   true (bakeoff.toml)"]);
 }
 
+#[test]
+fn prompts_and_judges_come_in_layers_with_their_origin_in_the_record() {
+    let place = Place::new();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let prompts = place.dir.join("config/bakeoff/prompts");
+    std::fs::create_dir_all(&prompts).unwrap();
+    let own = text("prompts/worker_task.md.j2") + "\nHouse rule: be brief.\n";
+    std::fs::write(prompts.join("worker_task.md.j2"), own).unwrap();
+    place.write(
+        ".bakeoff/judges/scope.toml",
+        &text("judges/scope.toml").replace("weight = 2", "weight = 4"),
+    );
+    place.commit("a judge of its own");
+    let layer = |name: &str| {
+        place.run(["run", "raise the value"]).exits(0);
+        let origin = place.record()["definitions"][name].as_str().unwrap().to_owned();
+        let (layer, hash) = origin.split_once(':').unwrap();
+        assert_eq!(hash.len(), 64, "{origin}");
+        layer.to_owned()
+    };
+    assert_eq!(layer("prompt worker_task"), "user");
+    assert_eq!(layer("prompt judge"), "builtin");
+    assert_eq!(layer("judge scope"), "builtin", "an unknown repository's judge is left out");
+    place.run(["trust"]).exits(0).prints(&[".bakeoff/judges/scope.toml"]);
+    assert_eq!(layer("judge scope"), "repository");
+}
+
 const KEY: &str = "sk-a-key-that-nobody-may-see-0123456789";
 
 /// An answer with a diff, which gives away the key it was asked with.
