@@ -3,13 +3,12 @@
 use std::io::Write;
 
 use super::context::Context;
-use super::finish::{finish, mode};
+use super::finish::{carry_on, check_output};
 use super::flags::OutputFlags;
-use super::launch::perform;
 use super::scenario::{judge_flags, prepare_scenario};
-use super::{CliError, Exit, preview};
+use super::{CliError, Exit};
 use crate::selftest;
-use crate::ui::{Listener, fitted};
+use crate::ui::fitted;
 
 /// Run the main job on a bundled repository with a bug, with five scripted lanes
 #[derive(clap::Args, Debug)]
@@ -25,16 +24,14 @@ pub struct Args {
 impl Args {
     /// Runs it.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
+        check_output(&self.output)?;
         let scenario = selftest::demo()?;
         let dir = tempfile::Builder::new().prefix("bakeoff-demo-").tempdir().map_err(|error| {
             CliError::internal(format!("failed to make a temporary directory: {error}"))
         })?;
         let place = scenario.lay_out(dir.path())?;
         let prepared = prepare_scenario(&scenario, &place, judge_flags(&scenario), context)?;
-        if self.output.dry_run {
-            return preview::dry_run(&prepared, &self.output, context);
-        }
-        if !self.output.quiet {
+        if !self.output.quiet && !self.output.dry_run {
             // Standard error may be closed; that is no reason not to run.
             let _ = writeln!(
                 std::io::stderr(),
@@ -42,11 +39,6 @@ impl Args {
                 fitted(&format!("Task: {}", scenario.task.trim().replace('\n', " ")))
             );
         }
-        preview::announce(&prepared, &self.output)?;
-        let listener = Listener::start(mode(&self.output, context));
-        let result = perform(prepared, listener.sink(), context);
-        listener.close();
-        let (record, run) = result?;
-        finish(&record, &run, &self.output, context)
+        carry_on(prepared, &self.output, context)
     }
 }

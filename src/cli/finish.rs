@@ -5,7 +5,7 @@ use std::path::Path;
 use super::apply::apply_winner;
 use super::context::Context;
 use super::flags::OutputFlags;
-use super::launch::{Request, perform, prepare};
+use super::launch::{Prepared, Request, perform, prepare};
 use super::output::{is_special, write_diff, write_file, write_json, write_stdout};
 use super::record::kept;
 use super::{CliError, Exit, preview};
@@ -21,7 +21,15 @@ pub fn carry_out(
     context: &Context,
 ) -> Result<Exit, CliError> {
     check_output(output)?;
-    let prepared = prepare(request, context)?;
+    carry_on(prepare(request, context)?, output, context)
+}
+
+/// Goes on from a request that was understood.
+pub fn carry_on(
+    prepared: Prepared,
+    output: &OutputFlags,
+    context: &Context,
+) -> Result<Exit, CliError> {
     if output.dry_run {
         return preview::dry_run(&prepared, output, context);
     }
@@ -34,7 +42,7 @@ pub fn carry_out(
 }
 
 /// A run is paid for: where its result can't be written is told before it begins.
-fn check_output(output: &OutputFlags) -> Result<(), CliError> {
+pub fn check_output(output: &OutputFlags) -> Result<(), CliError> {
     let Some(path) = output.output.as_deref() else { return Ok(()) };
     if path == Path::new("-") {
         return match output.json || output.events {
@@ -62,7 +70,7 @@ fn check_output(output: &OutputFlags) -> Result<(), CliError> {
     })
 }
 
-pub fn mode(output: &OutputFlags, context: &Context) -> Mode {
+fn mode(output: &OutputFlags, context: &Context) -> Mode {
     match (output.events, output.quiet, context.terminal) {
         (true, _, _) => Mode::Events,
         (_, true, _) => Mode::Silent,
@@ -72,7 +80,7 @@ pub fn mode(output: &OutputFlags, context: &Context) -> Mode {
 }
 
 /// Prints what a run left.
-pub fn finish(
+fn finish(
     record: &RunRecord,
     dir: &RunDir,
     output: &OutputFlags,
