@@ -4,6 +4,8 @@
 //! Nothing here blocks on a job of the strong tier. Never here: the engine's socket (`server`).
 
 use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -14,10 +16,12 @@ use super::super::descent;
 use super::super::jail::{
     self, Filters, Group, Material, Report, Running, Scratch, Sockets, TERMINATE,
 };
+use super::super::overlay::OverlayKind;
 use super::super::tier::Tier;
 use super::output::Output;
 use super::pipes::{Side, input_of, pipe};
 use super::proto::{Reply, Request, WireError, WireSpec, WireStatus};
+use super::realm::{self, Realm};
 use super::table::{Cause, Entry, Reaped, Table, Waiting};
 
 /// Time between the request to end and the kill (contract R9).
@@ -29,12 +33,24 @@ const MAX_OUTPUT: usize = 256 << 20;
 /// Read at once.
 const CHUNK: usize = 64 << 10;
 
+/// Something to say to the engine.
+pub(super) struct Message {
+    /// What.
+    pub reply: Reply,
+    /// A job's output.
+    pub payload: Vec<u8>,
+    /// Open files that go with it.
+    pub files: Vec<OwnedFd>,
+}
+
 /// The jobs, and what is to be said of them to the engine.
 pub(super) struct Keeper {
     /// The jobs.
     pub table: Table,
-    /// Replies that wait for being sent, with their payloads.
-    pub replies: Vec<(Reply, Vec<u8>)>,
+    /// Replies that wait for being sent.
+    pub replies: Vec<Message>,
+    /// The warden's own namespaces, or why there are none.
+    realm: Result<Realm, String>,
     namespaced: Result<Filters, String>,
     unconnected: Result<Filters, String>,
 }
@@ -46,13 +62,14 @@ impl Keeper {
         Self {
             table: Table::default(),
             replies: Vec::new(),
+            realm: realm::enter(),
             namespaced: Filters::compile(Sockets::Namespaced),
             unconnected: Filters::compile(Sockets::None),
         }
     }
 
     fn reply(&mut self, reply: Reply, payload: Vec<u8>) {
-        self.replies.push((reply, payload));
+        self.replies.push(Message { reply, payload, files: Vec::new() });
     }
 
     /// Does what the engine asks for.
@@ -67,6 +84,25 @@ impl Keeper {
             }
             Request::Stop { id, force } => self.stop(id, force, Cause::Killed),
             Request::EndToken { id, token } => self.end_token(id, token),
+            Request::Mount { id, lower, dir, memory } => self.mount(id, &lower, &dir, memory),
+            Request::Unmount { dir, memory } => jail::unmount_overlay(dir.as_ref(), memory),
+        }
+    }
+
+    fn mount(&mut self, id: u64, lower: &[OsString], dir: &OsStr, memory: Option<u64>) {
+        let mounted = self.realm.clone().and_then(|realm| {
+            let (kind, user) = match realm {
+                Realm::Root => (OverlayKind::Root, false),
+                Realm::User => (OverlayKind::User, true),
+            };
+            Ok((kind, jail::mount_overlay(lower, dir.as_ref(), memory, user)?))
+        });
+        match mounted {
+            Ok((kind, files)) => {
+                let reply = Reply::Mounted { id, kind };
+                self.replies.push(Message { reply, payload: Vec::new(), files: files.into() });
+            }
+            Err(step) => self.reply(Reply::NotMounted { id, step }, Vec::new()),
         }
     }
 
