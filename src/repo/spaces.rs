@@ -172,7 +172,11 @@ fn of(backend: Backend, outcome: Result<bool, String>) -> Tried {
 }
 
 /// Mounts a small overlay and does in it what workers do.
-fn attempt(warden: &Warden, dir: &Path, memory: Option<u64>) -> Result<(OverlayKind, bool), String> {
+fn attempt(
+    warden: &Warden,
+    dir: &Path,
+    memory: Option<u64>,
+) -> Result<(OverlayKind, bool), String> {
     let told = |error: std::io::Error| format!("try in {}: {error}", dir.display());
     let place = tempfile::Builder::new().prefix(".overlay-").tempdir_in(dir).map_err(told)?;
     let (lower, lane) = (place.path().join("lower"), place.path().join("lane"));
@@ -228,7 +232,9 @@ fn exercise(root: impl AsFd) -> Result<bool, Failed> {
         _ => return Err(("reading what was written", Errno::IO)),
     }
     match rustix::fs::renameat(root, "dir", root, "moved") {
-        Ok(()) => Ok(read("moved/below/file").map_err(what("reading below a renamed directory"))? == b"changed"),
+        Ok(()) => Ok(read("moved/below/file")
+            .map_err(what("reading below a renamed directory"))?
+            == b"changed"),
         Err(Errno::XDEV) => Ok(false),
         Err(errno) => Err(("renaming a directory", errno)),
     }

@@ -7,8 +7,8 @@
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use super::warden::{Mounted, Warden};
 use super::SandboxError;
+use super::warden::{Mounted, Warden};
 
 /// An overlay to mount.
 #[derive(Clone, Debug, PartialEq, Eq)]

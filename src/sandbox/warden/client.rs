@@ -308,12 +308,7 @@ fn receive(
     Ok(got.bytes)
 }
 
-fn hand_on(
-    waiters: &Mutex<Waiters>,
-    reply: Reply,
-    output: Vec<u8>,
-    files: &mut VecDeque<OwnedFd>,
-) {
+fn hand_on(waiters: &Mutex<Waiters>, reply: Reply, output: Vec<u8>, files: &mut VecDeque<OwnedFd>) {
     let mut waiters = lock(waiters);
     match reply {
         Reply::Ended { id, status, dropped, micros } => {

@@ -45,7 +45,8 @@ impl Realm {
             Forked::Parent(pid) => pid,
             Forked::Child => {
                 let tried = self.enter().and_then(|()| jail::mount_something());
-                let (text, code) = tried.map_or_else(|refusal| (refusal, 1), |()| (String::new(), 0));
+                let (text, code) =
+                    tried.map_or_else(|refusal| (refusal, 1), |()| (String::new(), 0));
                 let _ = rustix::io::write(&writer, text.as_bytes());
                 sys::exit_now(code)
             }

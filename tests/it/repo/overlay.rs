@@ -108,7 +108,10 @@ fn every_kind_of_workspace_holds_the_base_and_nothing_is_left_of_it() {
     for (backend, store) in &yard.stores {
         let workspace = lease(store);
         let root = reach(&workspace);
-        assert_eq!(fs::read(root.join("src/lib.rs")).unwrap(), b"pub fn one() -> u32 {\n    1\n}\n");
+        assert_eq!(
+            fs::read(root.join("src/lib.rs")).unwrap(),
+            b"pub fn one() -> u32 {\n    1\n}\n"
+        );
         assert_eq!(fs::metadata(root.join("run.sh")).unwrap().mode() & 0o777, 0o755);
         assert_eq!(diff(store, &workspace), "", "{backend:?}");
         assert_eq!(yard.run(&workspace, &["git", "status", "--porcelain"]), "", "{backend:?}");
@@ -151,7 +154,8 @@ fn git_of_a_workspace_reads_no_file_again_and_sees_what_changed() {
 /// A change of the kinds that an overlay keeps in ways of its own, beside those of `random_edit`.
 fn overlay_edit(root: &Path, choices: &mut Choices) {
     const DIRS: [&str; 5] = ["src", "src/deep", "src/deep/er", "new dir", "moved"];
-    const FILES: [&str; 5] = ["README.md", "src/lib.rs", "run.sh", "src/deep/er/file.txt", "moved/lib.rs"];
+    const FILES: [&str; 5] =
+        ["README.md", "src/lib.rs", "run.sh", "src/deep/er/file.txt", "moved/lib.rs"];
     let dir = root.join(DIRS[choices.below(DIRS.len())]);
     let other = root.join(DIRS[choices.below(DIRS.len())]);
     let file = root.join(FILES[choices.below(FILES.len())]);
@@ -251,39 +255,53 @@ fn what_an_overlay_keeps_in_ways_of_its_own_is_read_right() {
             assert_eq!(heads, expected, "{backend:?}: {what}\n{found}");
             assert_eq!(found, scanned(store, &workspace), "{backend:?}: {what}");
         };
-        check("a deletion", &|root| fs::remove_file(root.join("run.sh")).unwrap(), &[
-            "diff --git a/run.sh b/run.sh",
-            "deleted file mode 100755",
-        ]);
-        check("a deleted directory", &|root| fs::remove_dir_all(root.join("src/deep")).unwrap(), &[
-            "diff --git a/src/deep/er/file.txt b/src/deep/er/file.txt",
-            "deleted file mode 100644",
-        ]);
+        check(
+            "a deletion",
+            &|root| fs::remove_file(root.join("run.sh")).unwrap(),
+            &["diff --git a/run.sh b/run.sh", "deleted file mode 100755"],
+        );
+        check(
+            "a deleted directory",
+            &|root| fs::remove_dir_all(root.join("src/deep")).unwrap(),
+            &[
+                "diff --git a/src/deep/er/file.txt b/src/deep/er/file.txt",
+                "deleted file mode 100644",
+            ],
+        );
         let anew = |root: &Path| {
             fs::remove_dir_all(root.join("src")).unwrap();
             fs::create_dir(root.join("src")).unwrap();
             fs::write(root.join("src/lib.rs"), "pub fn one() -> u32 {\n    1\n}\n").unwrap();
         };
-        check("a directory made anew, one file of it as it was", &anew, &[
-            "diff --git a/src/deep/er/file.txt b/src/deep/er/file.txt",
-            "deleted file mode 100644",
-        ]);
-        let moved = |root: &Path| rename(&root.join("src/deep"), &root.join("src/shallow")).unwrap();
-        check("a renamed directory", &moved, &[
-            "diff --git a/src/deep/er/file.txt b/src/deep/er/file.txt",
-            "deleted file mode 100644",
-            "diff --git a/src/shallow/er/file.txt b/src/shallow/er/file.txt",
-            "new file mode 100644",
-        ]);
+        check(
+            "a directory made anew, one file of it as it was",
+            &anew,
+            &[
+                "diff --git a/src/deep/er/file.txt b/src/deep/er/file.txt",
+                "deleted file mode 100644",
+            ],
+        );
+        let moved =
+            |root: &Path| rename(&root.join("src/deep"), &root.join("src/shallow")).unwrap();
+        check(
+            "a renamed directory",
+            &moved,
+            &[
+                "diff --git a/src/deep/er/file.txt b/src/deep/er/file.txt",
+                "deleted file mode 100644",
+                "diff --git a/src/shallow/er/file.txt b/src/shallow/er/file.txt",
+                "new file mode 100644",
+            ],
+        );
         let mode = |root: &Path| {
             let path = root.join("README.md");
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         };
-        check("a mode", &mode, &[
-            "diff --git a/README.md b/README.md",
-            "old mode 100644",
-            "new mode 100755",
-        ]);
+        check(
+            "a mode",
+            &mode,
+            &["diff --git a/README.md b/README.md", "old mode 100644", "new mode 100755"],
+        );
         let kept = |root: &Path| {
             mode(root);
             fs::set_permissions(root.join("README.md"), fs::Permissions::from_mode(0o644)).unwrap();
@@ -305,29 +323,38 @@ fn what_an_overlay_keeps_in_ways_of_its_own_is_read_right() {
             fs::remove_dir_all(root.join("src")).unwrap();
             fs::write(root.join("src"), "no directory any more\n").unwrap();
         };
-        check("other kinds", &kinds, &[
-            "diff --git a/link b/link",
-            "deleted file mode 120000",
-            "diff --git a/link/file b/link/file",
-            "new file mode 100644",
-            "diff --git a/run.sh b/run.sh",
-            "deleted file mode 100755",
-            "diff --git a/run.sh b/run.sh",
-            "new file mode 120000",
-            "diff --git a/src b/src",
-            "new file mode 100644",
-            "diff --git a/src/deep/er/file.txt b/src/deep/er/file.txt",
-            "deleted file mode 100644",
-            "diff --git a/src/lib.rs b/src/lib.rs",
-            "deleted file mode 100644",
-        ]);
-        let case = |root: &Path| fs::rename(root.join("README.md"), root.join("Readme.md")).unwrap();
-        check("a name's case", &case, &[
-            "diff --git a/README.md b/README.md",
-            "deleted file mode 100644",
-            "diff --git a/Readme.md b/Readme.md",
-            "new file mode 100644",
-        ]);
+        check(
+            "other kinds",
+            &kinds,
+            &[
+                "diff --git a/link b/link",
+                "deleted file mode 120000",
+                "diff --git a/link/file b/link/file",
+                "new file mode 100644",
+                "diff --git a/run.sh b/run.sh",
+                "deleted file mode 100755",
+                "diff --git a/run.sh b/run.sh",
+                "new file mode 120000",
+                "diff --git a/src b/src",
+                "new file mode 100644",
+                "diff --git a/src/deep/er/file.txt b/src/deep/er/file.txt",
+                "deleted file mode 100644",
+                "diff --git a/src/lib.rs b/src/lib.rs",
+                "deleted file mode 100644",
+            ],
+        );
+        let case =
+            |root: &Path| fs::rename(root.join("README.md"), root.join("Readme.md")).unwrap();
+        check(
+            "a name's case",
+            &case,
+            &[
+                "diff --git a/README.md b/README.md",
+                "deleted file mode 100644",
+                "diff --git a/Readme.md b/Readme.md",
+                "new file mode 100644",
+            ],
+        );
         let ignored = |root: &Path| {
             fs::create_dir_all(root.join("target/debug")).unwrap();
             fs::write(root.join("target/debug/out"), "built\n").unwrap();
@@ -336,10 +363,11 @@ fn what_an_overlay_keeps_in_ways_of_its_own_is_read_right() {
             fs::write(root.join("sub/.git/config"), "[core]\n").unwrap();
             fs::write(root.join("sub/file"), "").unwrap();
         };
-        check("what is ignored, and git's own", &ignored, &[
-            "diff --git a/sub/file b/sub/file",
-            "new file mode 100644",
-        ]);
+        check(
+            "what is ignored, and git's own",
+            &ignored,
+            &["diff --git a/sub/file b/sub/file", "new file mode 100644"],
+        );
     }
 }
 
@@ -365,7 +393,9 @@ fn lanes_side_by_side_see_neither_each_other_nor_the_users_checkout() {
         assert_eq!(paths(one), ["a/README.md b/README.md"], "{backend:?}");
         assert_eq!(paths(two), ["a/run.sh b/run.sh"], "{backend:?}");
         let top = fixture.top();
-        assert!(lanes.iter().all(|lane| lane.path.as_os_str().as_bytes() == top.as_os_str().as_bytes()));
+        assert!(
+            lanes.iter().all(|lane| lane.path.as_os_str().as_bytes() == top.as_os_str().as_bytes())
+        );
         fixture.git(&["checkout", "-q", "--", "."]);
         fs::remove_file(top.join("users.txt")).unwrap();
     }
