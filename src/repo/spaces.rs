@@ -125,22 +125,29 @@ impl Spaces {
     ) -> Option<Result<Overlay, SandboxError>> {
         let warden = self.warden.as_ref().filter(|_| self.backend.is_overlay())?;
         let memory = (self.backend == Backend::MemoryOverlay).then_some(MEMORY);
-        Some(mount(warden, dir, lower, memory))
+        Some(mount(warden, dir, lower, Kind { kind: None, memory }))
     }
+}
+
+/// Which overlay: the warden's own kind unless one is named.
+#[derive(Clone, Copy)]
+struct Kind {
+    kind: Option<OverlayKind>,
+    memory: Option<u64>,
 }
 
 fn mount(
     warden: &Warden,
     dir: &Path,
     lower: Vec<PathBuf>,
-    memory: Option<u64>,
+    Kind { kind, memory }: Kind,
 ) -> Result<Overlay, SandboxError> {
     if memory.is_none() {
         lay_out(dir).map_err(|error| {
             SandboxError::Setup(format!("make the layers in {}: {error}", dir.display()))
         })?;
     }
-    warden.overlay(&OverlaySpec { lower, dir: dir.to_owned(), memory })
+    warden.overlay(&OverlaySpec { lower, dir: dir.to_owned(), kind, memory })
 }
 
 fn lay_out(dir: &Path) -> std::io::Result<()> {
@@ -151,17 +158,35 @@ fn lay_out(dir: &Path) -> std::io::Result<()> {
     fs::set_permissions(dir.join("upper"), fs::Permissions::from_mode(0o755))
 }
 
-/// Tries an overlay on disk, and where the file system refuses that, one in memory.
+/// Tries overlays: in a user namespace, as root, and with the upper directory in memory.
 fn overlays(warden: &Warden, dir: &Path) -> Vec<Tried> {
-    let (backend, outcome) = match attempt(warden, dir, None) {
-        Ok((OverlayKind::User, renames)) => (Backend::UserOverlay, Ok(renames)),
-        Ok((OverlayKind::Root, renames)) => (Backend::RootOverlay, Ok(renames)),
-        Err(trouble) => (Backend::UserOverlay, Err(trouble)),
+    let root = rustix::process::geteuid().is_root();
+    let own = attempt(warden, dir, Kind { kind: None, memory: None });
+    let own_kind = own.as_ref().ok().map(|(kind, _)| *kind);
+    let own = own.map(|(_, renames)| renames);
+    let (user, as_root) = match own_kind {
+        Some(OverlayKind::Root) => {
+            let kind = Some(OverlayKind::User);
+            (attempt(warden, dir, Kind { kind, memory: None }).and_then(not_taken), own)
+        }
+        Some(OverlayKind::User) if root => {
+            (own, Err("root is refused a mount namespace of its own".to_owned()))
+        }
+        None if root => (own.clone(), own),
+        _ => (own, Err("only root can mount one outside of a user namespace".to_owned())),
     };
-    let mut tried = vec![of(backend, outcome)];
-    let in_memory = attempt(warden, dir, Some(MEMORY)).map(|(_, renames)| renames);
-    tried.push(of(Backend::MemoryOverlay, in_memory));
-    tried
+    let in_memory = attempt(warden, dir, Kind { kind: None, memory: Some(MEMORY) });
+    vec![
+        of(Backend::UserOverlay, user),
+        of(Backend::RootOverlay, as_root),
+        of(Backend::MemoryOverlay, in_memory.map(|(_, renames)| renames)),
+    ]
+}
+
+/// Root can do without a user namespace, in which a directory of the base could not be renamed.
+fn not_taken((_, renames): (OverlayKind, bool)) -> Result<bool, String> {
+    let but = if renames { "" } else { "no directory of the base can be renamed in it, and " };
+    Err(format!("it works, but {but}root's own is taken"))
 }
 
 fn of(backend: Backend, outcome: Result<bool, String>) -> Tried {
@@ -172,11 +197,7 @@ fn of(backend: Backend, outcome: Result<bool, String>) -> Tried {
 }
 
 /// Mounts a small overlay and does in it what workers do.
-fn attempt(
-    warden: &Warden,
-    dir: &Path,
-    memory: Option<u64>,
-) -> Result<(OverlayKind, bool), String> {
+fn attempt(warden: &Warden, dir: &Path, kind: Kind) -> Result<(OverlayKind, bool), String> {
     let told = |error: std::io::Error| format!("try in {}: {error}", dir.display());
     let place = tempfile::Builder::new().prefix(".overlay-").tempdir_in(dir).map_err(told)?;
     let (lower, lane) = (place.path().join("lower"), place.path().join("lane"));
@@ -184,7 +205,7 @@ fn attempt(
     fs::create_dir(&lane).map_err(told)?;
     fs::write(lower.join("dir/below/file"), "base").map_err(told)?;
     fs::write(lower.join("gone"), "base").map_err(told)?;
-    let tried = mount(warden, &lane, vec![lower], memory)
+    let tried = mount(warden, &lane, vec![lower], kind)
         .map_err(|error| error.to_string())
         .and_then(|overlay| {
             let renames = exercise(overlay.root.as_fd()).map_err(|(what, errno)| {

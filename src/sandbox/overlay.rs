@@ -19,6 +19,9 @@ pub struct OverlaySpec {
     /// `upper` filled by the engine) and `root`, on which the overlay is mounted. In the host's own
     /// view `root` stays empty.
     pub dir: PathBuf,
+    /// Nothing for the warden's own namespaces, from which jobs descend. Another kind can be tried: no job
+    /// can be given such an overlay.
+    pub kind: Option<OverlayKind>,
     /// Keeps the upper directory in memory, at most so many bytes: for file systems that can't hold
     /// one. `dir` is then only where that is mounted.
     pub memory: Option<u64>,

@@ -4,8 +4,7 @@
 //! the probes try to find. Never here: permits (`launcher` asks for one).
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{IoSliceMut, Write};
-use std::mem::MaybeUninit;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -16,7 +15,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use tokio::sync::oneshot;
 
 use super::super::job::{JobExit, JobSpec, SandboxError};
@@ -24,6 +22,7 @@ use super::super::overlay::{Overlay, OverlayKind, OverlaySpec};
 use super::super::sys;
 use super::super::tier::Tier;
 use super::WARDEN_ARGUMENT;
+use super::files;
 use super::proto::{self, Reply, Request};
 use super::table::Reaped;
 use crate::model::RunToken;
@@ -177,11 +176,12 @@ impl Warden {
         }
         let lower = spec.lower.iter().map(Into::into).collect();
         let dir = spec.dir.clone().into();
-        self.send(&Request::Mount { id, lower, dir, memory: spec.memory }, &[])?;
+        let (kind, memory) = (spec.kind, spec.memory);
+        self.send(&Request::Mount { id, kind, lower, dir, memory }, &[])?;
         let (kind, root, upper) =
             arrived.recv().map_err(|_| self.gone())?.map_err(SandboxError::Setup)?;
-        let memory = spec.memory.is_some();
-        let mounted = Mounted { dir: spec.dir.clone(), memory, warden: self.clone() };
+        let (dir, memory) = (spec.dir.clone(), memory.is_some());
+        let mounted = Mounted { dir, memory, warden: self.clone() };
         Ok(Overlay::new(root, upper, kind, mounted))
     }
 
@@ -269,17 +269,17 @@ fn spawn(options: &WardenOptions, socket: UnixStream, secret: &str) -> std::io::
 /// Hands replies on until the warden is gone, then reaps it.
 fn listen(socket: UnixStream, mut child: Child, waiters: &Mutex<Waiters>) {
     let mut received = Vec::new();
-    let mut files = VecDeque::new();
+    let mut arrived = VecDeque::new();
     let mut chunk = vec![0; 64 << 10];
     loop {
-        match receive(&socket, &mut chunk, &mut files) {
+        match files::receive(&socket, &mut chunk, &mut arrived) {
             Ok(0) => break,
             Ok(length) => received.extend(&chunk[..length]),
             Err(Errno::INTR) => {}
             Err(_) => break,
         }
         while let Ok(Some((reply, payload))) = proto::decode(&mut received) {
-            hand_on(waiters, reply, payload, &mut files);
+            hand_on(waiters, reply, payload, &mut arrived);
         }
     }
     let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
@@ -290,25 +290,12 @@ fn listen(socket: UnixStream, mut child: Child, waiters: &Mutex<Waiters>) {
     waiters.mounts.clear();
 }
 
-/// Reads bytes and the open files that come with them: those of a frame are there before its last byte.
-fn receive(
-    socket: &UnixStream,
-    chunk: &mut [u8],
-    files: &mut VecDeque<OwnedFd>,
-) -> rustix::io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut parts = [IoSliceMut::new(chunk)];
-    let got = rustix::net::recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(arrived) = message {
-            files.extend(arrived);
-        }
-    }
-    Ok(got.bytes)
-}
-
-fn hand_on(waiters: &Mutex<Waiters>, reply: Reply, output: Vec<u8>, files: &mut VecDeque<OwnedFd>) {
+fn hand_on(
+    waiters: &Mutex<Waiters>,
+    reply: Reply,
+    output: Vec<u8>,
+    arrived: &mut VecDeque<OwnedFd>,
+) {
     let mut waiters = lock(waiters);
     match reply {
         Reply::Ended { id, status, dropped, micros } => {
@@ -329,7 +316,9 @@ fn hand_on(waiters: &Mutex<Waiters>, reply: Reply, output: Vec<u8>, files: &mut 
             }
         }
         Reply::Mounted { id, kind } => {
-            let (Some(root), Some(upper)) = (files.pop_front(), files.pop_front()) else { return };
+            let (Some(root), Some(upper)) = (arrived.pop_front(), arrived.pop_front()) else {
+                return;
+            };
             if let Some(waiter) = waiters.mounts.remove(&id) {
                 let _ = waiter.send(Ok((kind, root, upper)));
             }

@@ -4,8 +4,9 @@
 //! Nothing here blocks on a job of the strong tier. Never here: the engine's socket (`server`).
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -21,7 +22,7 @@ use super::super::tier::Tier;
 use super::output::Output;
 use super::pipes::{Side, input_of, pipe};
 use super::proto::{Reply, Request, WireError, WireSpec, WireStatus};
-use super::realm::{self, Realm};
+use super::realm;
 use super::table::{Cause, Entry, Reaped, Table, Waiting};
 
 /// Time between the request to end and the kill (contract R9).
@@ -43,6 +44,15 @@ pub(super) struct Message {
     pub files: Vec<OwnedFd>,
 }
 
+/// An overlay to mount.
+struct Wanted<'a> {
+    id: u64,
+    kind: Option<OverlayKind>,
+    lower: &'a [OsString],
+    dir: &'a Path,
+    memory: Option<u64>,
+}
+
 /// The jobs, and what is to be said of them to the engine.
 pub(super) struct Keeper {
     /// The jobs.
@@ -50,7 +60,7 @@ pub(super) struct Keeper {
     /// Replies that wait for being sent.
     pub replies: Vec<Message>,
     /// The warden's own namespaces, or why there are none.
-    realm: Result<Realm, String>,
+    realm: Result<OverlayKind, String>,
     namespaced: Result<Filters, String>,
     unconnected: Result<Filters, String>,
 }
@@ -84,23 +94,29 @@ impl Keeper {
             }
             Request::Stop { id, force } => self.stop(id, force, Cause::Killed),
             Request::EndToken { id, token } => self.end_token(id, token),
-            Request::Mount { id, lower, dir, memory } => self.mount(id, &lower, &dir, memory),
+            Request::Mount { id, kind, lower, dir, memory } => {
+                self.mount(Wanted { id, kind, lower: &lower, dir: dir.as_ref(), memory });
+            }
             Request::Unmount { dir, memory } => jail::unmount_overlay(dir.as_ref(), memory),
         }
     }
 
-    fn mount(&mut self, id: u64, lower: &[OsString], dir: &OsStr, memory: Option<u64>) {
-        let mounted = self.realm.clone().and_then(|realm| {
-            let (kind, user) = match realm {
-                Realm::Root => (OverlayKind::Root, false),
-                Realm::User => (OverlayKind::User, true),
-            };
-            Ok((kind, jail::mount_overlay(lower, dir.as_ref(), memory, user)?))
-        });
+    /// Mounts an overlay in the warden's own namespaces, or for a trial in others.
+    fn mount(&mut self, wanted: Wanted<'_>) {
+        let Wanted { id, kind, lower, dir, memory } = wanted;
+        let mounted = match (kind, &self.realm) {
+            (Some(kind), own) if *own != Ok(kind) => {
+                realm::mount_apart(kind, lower, dir, memory).map(|files| (kind, files))
+            }
+            (_, own) => own.clone().and_then(|own| {
+                let user = own == OverlayKind::User;
+                Ok((own, jail::mount_overlay(lower, dir, memory, user)?.into()))
+            }),
+        };
         match mounted {
             Ok((kind, files)) => {
                 let reply = Reply::Mounted { id, kind };
-                self.replies.push(Message { reply, payload: Vec::new(), files: files.into() });
+                self.replies.push(Message { reply, payload: Vec::new(), files });
             }
             Err(step) => self.reply(Reply::NotMounted { id, step }, Vec::new()),
         }

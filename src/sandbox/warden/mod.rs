@@ -7,6 +7,7 @@
 //! may do (`jail`).
 
 mod client;
+mod files;
 mod keeper;
 mod output;
 mod pipes;

@@ -24,8 +24,14 @@ pub(crate) enum Request {
     Stop { id: u64, force: bool },
     /// Kill every job of a token, and start no further one of it.
     EndToken { id: u64, token: String },
-    /// Mount an overlay in the warden's own namespaces.
-    Mount { id: u64, lower: Vec<OsString>, dir: OsString, memory: Option<u64> },
+    /// Mount an overlay in the warden's own namespaces, or for a trial in others.
+    Mount {
+        id: u64,
+        kind: Option<OverlayKind>,
+        lower: Vec<OsString>,
+        dir: OsString,
+        memory: Option<u64>,
+    },
     /// Let one go. There is no answer.
     Unmount { dir: OsString, memory: bool },
 }

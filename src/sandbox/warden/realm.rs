@@ -4,32 +4,32 @@
 //! Entered once, before the first job. A kind of namespace is tried in a process of its own first, so
 //! that a refusal leaves the warden as it was. Never here: a job.
 
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
 use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, WaitOptions};
 
 use super::super::jail::{self, AtStep};
+use super::super::overlay::OverlayKind;
 use super::super::sys::{self, Forked};
+use super::files;
 
-/// What kind of namespaces the warden is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Realm {
-    /// A mount namespace of root's.
-    Root,
-    /// A user namespace of its own and a mount namespace in it.
-    User,
-}
-
-/// Enters the first kind that this system grants. As root that is root's own, because directories of
+/// Enters the first kind of namespaces that this system grants. As root that is root's own, because directories of
 /// a lower layer can be renamed in its overlays.
 ///
 /// # Errors
 /// In words, why there is none: overlays of workspaces can't be mounted then.
-pub(super) fn enter() -> Result<Realm, String> {
+pub(super) fn enter() -> Result<OverlayKind, String> {
     let root = rustix::process::geteuid().is_root();
-    let kinds: &[Realm] = if root { &[Realm::Root, Realm::User] } else { &[Realm::User] };
+    let kinds =
+        if root { &[OverlayKind::Root, OverlayKind::User][..] } else { &[OverlayKind::User] };
     let mut refusals = Vec::new();
     for kind in kinds {
-        match kind.attempt().and_then(|()| kind.enter()) {
+        match attempt(*kind).and_then(|()| become_one(*kind)) {
             Ok(()) => return Ok(*kind),
             Err(refusal) => refusals.push(refusal),
         }
@@ -37,38 +37,68 @@ pub(super) fn enter() -> Result<Realm, String> {
     Err(refusals.join("; "))
 }
 
-impl Realm {
-    /// Tries it, with a mount, in a process that ends with that.
-    fn attempt(self) -> Result<(), String> {
-        let (reader, writer) = rustix::pipe::pipe().at_step("make a pipe")?;
-        let pid = match sys::fork_into(0).at_step("fork")? {
-            Forked::Parent(pid) => pid,
-            Forked::Child => {
-                let tried = self.enter().and_then(|()| jail::mount_something());
-                let (text, code) =
-                    tried.map_or_else(|refusal| (refusal, 1), |()| (String::new(), 0));
-                let _ = rustix::io::write(&writer, text.as_bytes());
-                sys::exit_now(code)
-            }
-        };
-        drop(writer);
-        let mut text = vec![0; 512];
-        let length = rustix::io::read(&reader, &mut text).unwrap_or(0);
-        if waited(pid) == Some(0) {
-            return Ok(());
-        }
-        Err(String::from_utf8_lossy(&text[..length]).into_owned())
-    }
+/// Tries a kind, with a mount, in a process that ends with that.
+fn attempt(kind: OverlayKind) -> Result<(), String> {
+    apart(kind, || jail::mount_something().map(|()| Vec::new())).map(drop)
+}
 
-    fn enter(self) -> Result<(), String> {
-        match self {
-            Self::Root => sys::try_unshare(libc::CLONE_NEWNS).at_step("enter a mount namespace")?,
-            Self::User => enter_user_namespace()?,
+/// Mounts an overlay in namespaces of a kind that the warden is not in. No job can be given it; it
+/// lasts for as long as it is open.
+pub(super) fn mount_apart(
+    kind: OverlayKind,
+    lower: &[OsString],
+    dir: &Path,
+    memory: Option<u64>,
+) -> Result<Vec<OwnedFd>, String> {
+    let user = kind == OverlayKind::User;
+    apart(kind, || jail::mount_overlay(lower, dir, memory, user).map(Vec::from))
+}
+
+/// Does `work` in new namespaces of a process of its own, and gives the files that it opened.
+fn apart(
+    kind: OverlayKind,
+    work: impl FnOnce() -> Result<Vec<OwnedFd>, String>,
+) -> Result<Vec<OwnedFd>, String> {
+    let flags = SocketFlags::CLOEXEC;
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+        .at_step("make a socket")?;
+    let pid = match sys::fork_into(0).at_step("fork")? {
+        Forked::Parent(pid) => pid,
+        Forked::Child => {
+            let done = become_one(kind).and_then(|()| work());
+            let (text, opened) = match done {
+                Ok(opened) => (String::new(), opened),
+                Err(refusal) => (refusal, Vec::new()),
+            };
+            let sent =
+                files::send(&theirs, format!("{text}.").as_bytes(), &opened, SendFlags::NOSIGNAL);
+            sys::exit_now(i32::from(sent.is_err()))
         }
-        // What the host mounts later is still seen, and nothing gets out.
-        mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-            .at_step("keep the mount namespace's mounts to itself")
+    };
+    drop(theirs);
+    let mut text = vec![0; 1024];
+    let mut opened = VecDeque::new();
+    let length = files::receive(&ours, &mut text, &mut opened).unwrap_or(0);
+    let _ = waited(pid);
+    match text.get(..length) {
+        Some(b".") => Ok(opened.into()),
+        Some(refusal) if !refusal.is_empty() => {
+            Err(String::from_utf8_lossy(refusal).trim_end_matches('.').to_owned())
+        }
+        _ => Err("the process that tried it ended early".into()),
     }
+}
+
+fn become_one(kind: OverlayKind) -> Result<(), String> {
+    match kind {
+        OverlayKind::Root => {
+            sys::try_unshare(libc::CLONE_NEWNS).at_step("enter a mount namespace")?;
+        }
+        OverlayKind::User => enter_user_namespace()?,
+    }
+    // What the host mounts later is still seen, and nothing gets out.
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+        .at_step("keep the mount namespace's mounts to itself")
 }
 
 /// Enters a user namespace whose ids are the caller's, mapped by a process that stays outside.

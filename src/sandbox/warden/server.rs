@@ -2,16 +2,15 @@
 //! never blocks on the engine. Never here: how a job is started or ended (`keeper`).
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::net::{RecvFlags, SendFlags};
 
+use super::files;
 use super::keeper::{Keeper, Message};
 use super::pipes::null;
 use super::proto::{self, Request};
@@ -158,15 +157,8 @@ impl Server {
 impl Frame {
     /// Sends as much as the engine's socket takes.
     fn send(&mut self, engine: &OwnedFd) -> rustix::io::Result<()> {
-        let files: Vec<BorrowedFd<'_>> = self.files.iter().map(AsFd::as_fd).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&files)) {
-            return Err(Errno::NOBUFS);
-        }
-        let part = [IoSlice::new(self.bytes.as_slices().0)];
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        let length = rustix::net::sendmsg(engine, &part, &mut control, flags)?;
+        let length = files::send(engine, self.bytes.as_slices().0, &self.files, flags)?;
         self.bytes.drain(..length);
         self.files.clear();
         Ok(())
