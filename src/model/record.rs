@@ -61,6 +61,10 @@ pub struct SandboxRecord {
     pub permit: String,
     /// Every canary probe by name, and whether its attack was stopped.
     pub probes: BTreeMap<String, bool>,
+    /// How the workers' workspaces were made: `overlay-user`, `overlay-root`, `overlay-memory`,
+    /// `reflink` or `copy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspaces: Option<String>,
 }
 
 /// A lane's attempt.

@@ -23,7 +23,7 @@ use crate::journal::{Masker, RunDir};
 use crate::model::{BaseRecord, EventSink, Plan, RunKind, RunRecord, SandboxRecord, Warning, Wire};
 use crate::patch::Rules;
 use crate::prompt::Instructions;
-use crate::repo::{Store, StorePaths};
+use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::Registry;
 
@@ -87,9 +87,11 @@ pub async fn conduct(
         prepare_store(&survey, &commission.plan, &equipment, &dir),
         permit(&commission, &equipment.warden),
     );
+    let mut sandbox = sandbox?;
+    let store = with_spaces(store?, &mut sandbox, &commission, &equipment, &dir).await?;
     let builder = Builder {
-        store: Arc::new(store?),
-        sandbox: sandbox?,
+        store: Arc::new(store),
+        sandbox,
         layers: load_layers(&survey, &equipment.user, equipment.trusted)?,
         survey,
         commission,
@@ -136,6 +138,26 @@ async fn prepare_store(
     Ok(store?)
 }
 
+/// Chooses how workspaces are made, where the command has workers.
+async fn with_spaces(
+    store: Store,
+    sandbox: &mut Sandbox,
+    commission: &Commission,
+    equipment: &Equipment,
+    dir: &RunDir,
+) -> Result<Store, PipelineError> {
+    if commission.kind != RunKind::Run {
+        return Ok(store);
+    }
+    let (warden, dir) = (equipment.warden.clone(), dir.path().to_owned());
+    let over = sandbox.launcher.as_ref().is_some_and(|launcher| launcher.tier().can_mount());
+    let spaces = tokio::task::spawn_blocking(move || Spaces::probe(&warden, &dir, over))
+        .await
+        .map_err(|error| PipelineError::Internal(error.to_string()))?;
+    sandbox.record.workspaces = Some(spaces.backend().name().to_owned());
+    Ok(store.with_spaces(spaces))
+}
+
 /// What may run, and what the record says of it.
 struct Sandbox {
     launcher: Option<Launcher>,
@@ -168,6 +190,7 @@ fn sandbox_record(report: Option<&ProbeReport>, permit: &str) -> SandboxRecord {
         tier: tier.to_owned(),
         permit: permit.to_owned(),
         probes: probes.map(|probe| (probe.name.clone(), probe.stopped)).collect(),
+        workspaces: None,
     }
 }
 

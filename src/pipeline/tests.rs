@@ -185,6 +185,7 @@ fn order(attempts: u32) -> Assignment {
             tier: "none".into(),
             permit: "none".into(),
             probes: Default::default(),
+            workspaces: None,
         },
         scripted: true,
         warnings: Vec::new(),

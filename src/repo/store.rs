@@ -15,9 +15,11 @@ use super::dirty;
 use super::edit::{self, edit_tree};
 use super::error::{GitContext, IoContext, RepoError, Result};
 use super::files;
+use super::git_index::BaseIndex;
 use super::ignore_rules::IgnoreRules;
 use super::lease::Lease;
 use super::objects::{self, Item, oid, read_blob};
+use super::spaces::Spaces;
 use super::user::{UserRepo, set_up_library};
 use super::{gitdiff, layer};
 use crate::model::{CommitId, TreeId};
@@ -44,6 +46,8 @@ pub struct Store {
     rules: OnceLock<IgnoreRules>,
     pool: Pool,
     gates: AtomicU64,
+    spaces: Spaces,
+    index: Arc<BaseIndex>,
     /// Holds the cache's entry in use.
     _entry: Option<CacheEntry>,
     _own: Option<Lease>,
@@ -124,20 +128,35 @@ impl Store {
                 (layer, Some(lease))
             }
         };
+        let items: Arc<[Item]> = items.into();
+        let index = BaseIndex::new(items.clone(), layer.clone(), paths.run.join("base.index"));
         Ok(Self {
             paths: paths.clone(),
             git_dir,
             base_tree: TreeId::new(base.tree.clone()),
             base,
             tree,
+            spaces: Spaces::copies(),
+            index: index.into(),
             layer,
-            items: items.into(),
+            items,
             rules: OnceLock::new(),
             pool: Pool(Mutex::new(vec![repo])),
             gates: AtomicU64::new(0),
             _entry: entry,
             _own: own,
         })
+    }
+
+    /// The same store, with workspaces made in another way than by copying.
+    #[must_use]
+    pub fn with_spaces(self, spaces: Spaces) -> Self {
+        Self { spaces, ..self }
+    }
+
+    /// How workspaces are made.
+    pub fn spaces(&self) -> &Spaces {
+        &self.spaces
     }
 
     /// The base tree: with uncommitted changes where they were asked for.
@@ -223,6 +242,10 @@ impl Store {
 
     pub(crate) fn layer(&self) -> &Path {
         &self.layer
+    }
+
+    pub(crate) fn base_index(&self) -> Arc<BaseIndex> {
+        Arc::clone(&self.index)
     }
 
     pub(crate) fn run_dir(&self) -> &Path {

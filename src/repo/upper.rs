@@ -251,6 +251,11 @@ const MARKS: &[&str] = &[
     "trusted.overlay.redirect",
 ];
 
+/// Whether a directory bears a mark: it does not simply merge with the one below.
+pub(crate) fn is_marked(dir: &OwnedFd) -> bool {
+    is_opaque(dir)
+}
+
 fn is_opaque(dir: &OwnedFd) -> bool {
     MARKS.iter().any(|mark| rustix::fs::fgetxattr_query(dir, *mark).is_ok())
 }

@@ -67,6 +67,7 @@ fn record() -> RunRecord {
             tier: "namespaces".to_owned(),
             permit: "proof".to_owned(),
             probes: ["connect", "read-secret"].map(|name| (name.to_owned(), true)).into(),
+            workspaces: None,
         },
         lanes: Vec::new(),
         candidates: Vec::new(),

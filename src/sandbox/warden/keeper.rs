@@ -4,6 +4,9 @@
 //! Nothing here blocks on a job of the strong tier. Never here: the engine's socket (`server`).
 
 use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -14,10 +17,12 @@ use super::super::descent;
 use super::super::jail::{
     self, Filters, Group, Material, Report, Running, Scratch, Sockets, TERMINATE,
 };
+use super::super::overlay::OverlayKind;
 use super::super::tier::Tier;
 use super::output::Output;
 use super::pipes::{Side, input_of, pipe};
 use super::proto::{Reply, Request, WireError, WireSpec, WireStatus};
+use super::realm;
 use super::table::{Cause, Entry, Reaped, Table, Waiting};
 
 /// Time between the request to end and the kill (contract R9).
@@ -29,12 +34,33 @@ const MAX_OUTPUT: usize = 256 << 20;
 /// Read at once.
 const CHUNK: usize = 64 << 10;
 
+/// Something to say to the engine.
+pub(super) struct Message {
+    /// What.
+    pub reply: Reply,
+    /// A job's output.
+    pub payload: Vec<u8>,
+    /// Open files that go with it.
+    pub files: Vec<OwnedFd>,
+}
+
+/// An overlay to mount.
+struct Wanted<'a> {
+    id: u64,
+    kind: Option<OverlayKind>,
+    lower: &'a [OsString],
+    dir: &'a Path,
+    memory: Option<u64>,
+}
+
 /// The jobs, and what is to be said of them to the engine.
 pub(super) struct Keeper {
     /// The jobs.
     pub table: Table,
-    /// Replies that wait for being sent, with their payloads.
-    pub replies: Vec<(Reply, Vec<u8>)>,
+    /// Replies that wait for being sent.
+    pub replies: Vec<Message>,
+    /// The warden's own namespaces, or why there are none.
+    realm: Result<OverlayKind, String>,
     namespaced: Result<Filters, String>,
     unconnected: Result<Filters, String>,
 }
@@ -46,13 +72,14 @@ impl Keeper {
         Self {
             table: Table::default(),
             replies: Vec::new(),
+            realm: realm::enter(),
             namespaced: Filters::compile(Sockets::Namespaced),
             unconnected: Filters::compile(Sockets::None),
         }
     }
 
     fn reply(&mut self, reply: Reply, payload: Vec<u8>) {
-        self.replies.push((reply, payload));
+        self.replies.push(Message { reply, payload, files: Vec::new() });
     }
 
     /// Does what the engine asks for.
@@ -67,6 +94,31 @@ impl Keeper {
             }
             Request::Stop { id, force } => self.stop(id, force, Cause::Killed),
             Request::EndToken { id, token } => self.end_token(id, token),
+            Request::Mount { id, kind, lower, dir, memory } => {
+                self.mount(Wanted { id, kind, lower: &lower, dir: dir.as_ref(), memory });
+            }
+            Request::Unmount { dir, memory } => jail::unmount_overlay(dir.as_ref(), memory),
+        }
+    }
+
+    /// Mounts an overlay in the warden's own namespaces, or for a trial in others.
+    fn mount(&mut self, wanted: Wanted<'_>) {
+        let Wanted { id, kind, lower, dir, memory } = wanted;
+        let mounted = match (kind, &self.realm) {
+            (Some(kind), own) if *own != Ok(kind) => {
+                realm::mount_apart(kind, lower, dir, memory).map(|files| (kind, files))
+            }
+            (_, own) => own.clone().and_then(|own| {
+                let user = own == OverlayKind::User;
+                Ok((own, jail::mount_overlay(lower, dir, memory, user)?.into()))
+            }),
+        };
+        match mounted {
+            Ok((kind, files)) => {
+                let reply = Reply::Mounted { id, kind };
+                self.replies.push(Message { reply, payload: Vec::new(), files });
+            }
+            Err(step) => self.reply(Reply::NotMounted { id, step }, Vec::new()),
         }
     }
 

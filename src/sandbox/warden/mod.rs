@@ -7,17 +7,19 @@
 //! may do (`jail`).
 
 mod client;
+mod files;
 mod keeper;
 mod output;
 mod pipes;
 pub(crate) mod proto;
+mod realm;
 mod server;
 mod table;
 
 pub use client::{Warden, WardenOptions};
 pub use table::Reaped;
 
-pub(super) use client::{Started, secret};
+pub(super) use client::{Mounted, Started, secret};
 pub(super) use server::serve;
 
 /// The first argument that makes the product's program a warden.

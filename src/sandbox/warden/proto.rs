@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::super::job::{JobSpec, JobStatus, Limits, Mount, Network, SandboxError};
+use super::super::overlay::OverlayKind;
 use super::super::tier::Tier;
 
 /// The largest frame that is taken; a longer one means that the other side is broken.
@@ -23,6 +24,16 @@ pub(crate) enum Request {
     Stop { id: u64, force: bool },
     /// Kill every job of a token, and start no further one of it.
     EndToken { id: u64, token: String },
+    /// Mount an overlay in the warden's own namespaces, or for a trial in others.
+    Mount {
+        id: u64,
+        kind: Option<OverlayKind>,
+        lower: Vec<OsString>,
+        dir: OsString,
+        memory: Option<u64>,
+    },
+    /// Let one go. There is no answer.
+    Unmount { dir: OsString, memory: bool },
 }
 
 /// From the warden.
@@ -34,6 +45,10 @@ pub(crate) enum Reply {
     Failed { id: u64, error: WireError },
     /// A token's jobs were killed.
     TokenEnded { id: u64, killed: u32, survivors: Vec<String> },
+    /// An overlay is mounted; its top and its upper directory come with this message.
+    Mounted { id: u64, kind: OverlayKind },
+    /// It could not be mounted.
+    NotMounted { id: u64, step: String },
 }
 
 /// [`JobSpec`] without its standard input, in a form that keeps every byte of paths and arguments.

@@ -3,6 +3,7 @@
 mod apply;
 mod gate_tree;
 mod killed;
+mod overlay;
 mod random;
 
 use std::collections::BTreeMap;
