@@ -56,7 +56,7 @@ impl Store {
         let path = self.run_dir().join(&targets[0]);
         let git_dir = self.run_dir().join(&targets[1]);
         files::make_private(&path).at("create", &path)?;
-        let stamps = layer::copy(self.layer(), &path, self.items())?;
+        let stamps = layer::copy(self.stack(), &path, self.items())?;
         write_git_dir(&git_dir, &path, self.base_commit().as_str())?;
         write_index(&git_dir.join("index"), self.items(), &stamps)?;
         let root = files::open_dir(&path).at("open", &path)?;
