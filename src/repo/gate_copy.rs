@@ -28,7 +28,7 @@ pub(crate) fn make(
     files::make_private(to).at("create", to)?;
     let changed = |item: &&Item| find(changes, &item.path).is_none();
     let kept: Vec<Item> = store.items().iter().filter(changed).cloned().collect();
-    layer::copy(store.layer(), to, &kept)?;
+    layer::copy(store.stack(), to, &kept)?;
     let root = files::open_dir(to).at("open", to)?;
     let new: Vec<Item> = changes.iter().filter_map(new_item).collect();
     for dir in objects::directories(&new) {

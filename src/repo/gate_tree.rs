@@ -39,7 +39,12 @@ pub struct GateTree {
 #[derive(Debug)]
 enum Place {
     /// An overlay, mounted for each job at the user's repository path.
-    Overlay { lower: Vec<PathBuf>, at: PathBuf },
+    Overlay {
+        /// What runs left, above the base's own layers.
+        outputs: Vec<PathBuf>,
+        layers: Vec<PathBuf>,
+        at: PathBuf,
+    },
     /// A directory of its own.
     Copy,
 }
@@ -110,9 +115,8 @@ impl Store {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(&upper, fs::Permissions::from_mode(0o755)).at("create", &upper)?;
         self.with_odb(|odb| upper::write(odb, &upper, tree, changes))?;
-        let below = layer.map(|layer| layer.dir().to_owned());
-        let lower = below.into_iter().chain([self.layer().to_owned()]).collect();
-        Ok(Place::Overlay { lower, at: self.top() })
+        let outputs = layer.map(|layer| layer.dir().to_owned()).into_iter().collect();
+        Ok(Place::Overlay { outputs, layers: self.stack().dirs(), at: self.top() })
     }
 }
 
@@ -131,8 +135,8 @@ impl GateTree {
     /// What a job must mount to see the tree.
     pub fn mounts(&self) -> Vec<Mount> {
         match &self.place {
-            Place::Overlay { lower, at } => vec![Mount::Overlay {
-                lower: lower.clone(),
+            Place::Overlay { outputs, layers, at } => vec![Mount::Overlay {
+                lower: outputs.iter().chain(layers).cloned().collect(),
                 upper: self.dir.join("upper"),
                 work: self.dir.join("work"),
                 at: at.clone(),
@@ -160,7 +164,7 @@ impl GateTree {
     /// [`RepoError::Mismatch`] naming what differs.
     pub fn verify(&self) -> Result<TreeId> {
         let edits = match &self.place {
-            Place::Overlay { lower, .. } => self.read_overlay(lower)?,
+            Place::Overlay { outputs, .. } => self.read_overlay(outputs)?,
             Place::Copy => self.read_copy()?,
         };
         let repo = Repository::open_bare(&self.git_dir).doing("open the run's store")?;
@@ -175,9 +179,9 @@ impl GateTree {
         Ok(TreeId::new(self.tree.to_string()))
     }
 
-    fn read_overlay(&self, lower: &[PathBuf]) -> Result<Edits> {
-        if let [layer, _] = lower {
-            upper::check_stripped(layer, &self.base)?;
+    fn read_overlay(&self, outputs: &[PathBuf]) -> Result<Edits> {
+        for output in outputs {
+            upper::check_stripped(output, &self.base)?;
         }
         upper::read(&self.dir.join("upper"), &self.base, &self.changes)
     }

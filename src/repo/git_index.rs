@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use git2::{Index, IndexEntry, IndexTime};
-use rustix::fs::AtFlags;
 
 use super::error::{GitContext, IoContext, Result};
 use super::files::{self, PAST, Stamp};
+use super::layer::Stack;
 use super::objects::Item;
 
 /// Writes an index of the items, with their stamps in the same order.
@@ -46,7 +46,7 @@ fn entry(item: &Item, stamp: &Stamp) -> IndexEntry {
 #[derive(Debug)]
 pub(crate) struct BaseIndex {
     items: Arc<[Item]>,
-    layer: PathBuf,
+    stack: Arc<Stack>,
     /// Where it is kept.
     file: PathBuf,
     made: Mutex<bool>,
@@ -54,8 +54,8 @@ pub(crate) struct BaseIndex {
 
 impl BaseIndex {
     /// One that is made in `file` when it is first wanted.
-    pub(crate) fn new(items: Arc<[Item]>, layer: PathBuf, file: PathBuf) -> Self {
-        Self { items, layer, file, made: Mutex::new(false) }
+    pub(crate) fn new(items: Arc<[Item]>, stack: Arc<Stack>, file: PathBuf) -> Self {
+        Self { items, stack, file, made: Mutex::new(false) }
     }
 
     /// Gives a workspace its index, unless it has one.
@@ -80,12 +80,7 @@ impl BaseIndex {
     }
 
     fn make(&self) -> Result<()> {
-        let root = files::open_dir(&self.layer).at("open", &self.layer)?;
-        let stamp = |item: &Item| {
-            let stat = rustix::fs::statat(&root, item.path.as_slice(), AtFlags::SYMLINK_NOFOLLOW);
-            stat.map(|stat| Stamp::of(&stat)).at("read", &self.layer)
-        };
-        let stamps = self.items.iter().map(stamp).collect::<Result<Vec<_>>>()?;
+        let stamps = self.stack.stamps(&self.items)?;
         files::remove(&self.file).at("remove", &self.file)?;
         write(&self.file, &self.items, &stamps)
     }

@@ -87,7 +87,7 @@ impl Store {
         let dir = self.run_dir().join(&targets[0]);
         let git_dir = self.run_dir().join(&targets[1]);
         files::make_private(&dir).at("create", &dir)?;
-        let made = match self.spaces().mount(&dir, vec![self.layer().to_owned()]) {
+        let made = match self.spaces().mount(&dir, self.stack().dirs()) {
             Some(overlay) => self.over_layer(overlay?, dir, git_dir)?,
             None => self.copied(dir, git_dir)?,
         };
@@ -104,7 +104,7 @@ impl Store {
     }
 
     fn copied(&self, dir: PathBuf, git_dir: PathBuf) -> Result<Workspace> {
-        let stamps = layer::copy(self.layer(), &dir, self.items())?;
+        let stamps = layer::copy(self.stack(), &dir, self.items())?;
         let root = files::open_dir(&dir).at("open", &dir)?;
         let path = self.seen_at(&dir);
         write_git_dir(&git_dir, &root, &path, self.base_commit().as_str())?;

@@ -2,6 +2,7 @@
 
 mod apply;
 mod gate_tree;
+mod history;
 mod killed;
 mod overlay;
 mod random;
@@ -164,7 +165,7 @@ fn a_workspace_is_a_worktree_that_git_works_in() {
     let workspace = store.lease(&LaneId::of("fast lane", 2)).unwrap();
     let path = workspace.path.clone();
     assert_eq!(text(&git(&path, &["status", "--porcelain"])), "");
-    assert_eq!(text(&git(&path, &["log", "--format=%s"])), "second\n", "only the base is visible");
+    assert_eq!(text(&git(&path, &["log", "--format=%s"])), "second\nfirst\n");
     assert_eq!(git(&path, &["rev-parse", "HEAD"]), fixture.git(&["rev-parse", "HEAD"]));
     assert_eq!(text(&git(&path, &["branch", "-a", "--format=%(refname)"])).lines().count(), 2);
     fs::write(path.join("src/lib.rs"), "pub fn one() -> u32 {\n    2\n}\n").unwrap();
