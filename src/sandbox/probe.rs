@@ -23,8 +23,10 @@ const DIR: &str = "/tmp";
 const PREFIX: &str = "bakeoff-bait-";
 /// Where the canary's program is in the strong tier's view.
 const CANARY_PATH: &str = "/run/bakeoff-canary";
-/// How long a killed descendant may take to vanish from the process table.
-const VANISH: Duration = Duration::from_millis(200);
+/// How long a killed descendant may take to vanish from the process table, on a machine that is busy.
+const VANISH: Duration = Duration::from_secs(3);
+/// How long the attacks may take together. They need milliseconds; it only guards against hanging.
+const WALL: Duration = Duration::from_secs(120);
 
 /// An attack that the sandbox has to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +162,7 @@ impl Bait {
             cwd: "/".into(),
             mounts: vec![Mount::ReadOnly { from: program.to_owned(), at }],
             network: Network::Off,
-            limits: Limits { wall: Duration::from_secs(20), ..Limits::default() },
+            limits: Limits { wall: WALL, ..Limits::default() },
             stdin: Vec::new(),
         })
     }

@@ -63,6 +63,10 @@ pub(super) enum Report {
 pub(super) const GO: &[u8] = b"g";
 /// From the warden to the init: ask all processes to end.
 pub(super) const TERMINATE: &[u8] = b"t";
+/// From the warden to the init of a weaker tier: kill all processes, and end when that is proven.
+pub(super) const KILL: &[u8] = b"k";
+/// Exit status of an init that proved that nothing of its job is alive.
+pub(super) const PROVEN: i32 = 0;
 
 /// What a job is made of, besides its description.
 pub(super) struct Material<'a> {

