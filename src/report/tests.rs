@@ -76,6 +76,8 @@ fn record() -> RunRecord {
         usage: used(12, 45_000),
         exit: Exit::Done,
         definitions: BTreeMap::new(),
+        resumed: None,
+        rejudges: None,
     }
 }
 
