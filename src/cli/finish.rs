@@ -126,7 +126,10 @@ fn told(record: &RunRecord, dir: &RunDir) -> Exit {
     match record.exit {
         Exit::Interrupted | Exit::Terminated => {
             let path = dir.path().display();
-            let message = format!("the run was stopped; what was done so far is in {path}");
+            let message = format!(
+                "the run was stopped; what was done so far is in {path}, and `bakeoff resume {}` goes on with it",
+                dir.id()
+            );
             CliError { exit: record.exit, message }.report()
         }
         exit => exit,
