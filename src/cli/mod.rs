@@ -8,6 +8,7 @@ mod context;
 mod demo;
 mod diff;
 mod doctor;
+mod engine;
 mod error;
 mod finish;
 mod flags;
@@ -23,6 +24,9 @@ mod plan;
 mod preview;
 mod probe;
 mod record;
+mod rejudge;
+mod replay;
+mod resume;
 mod run;
 mod runs;
 mod scenario;
@@ -64,6 +68,9 @@ enum Command {
     Show(show::Args),
     Diff(diff::Args),
     Apply(apply::Args),
+    Resume(resume::Args),
+    Rejudge(rejudge::Args),
+    Replay(replay::Args),
     Probe(probe::Probe),
     Stop(probe::Stop),
     Trust(trust::Args),
@@ -106,6 +113,9 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Show(args) => args.run(context),
         Command::Diff(args) => args.run(context),
         Command::Apply(args) => args.run(context),
+        Command::Resume(args) => args.run(context),
+        Command::Rejudge(args) => args.run(context),
+        Command::Replay(args) => args.run(context),
         Command::Probe(args) => args.run(context),
         Command::Stop(args) => args.run(context),
         Command::Trust(args) => args.run(context),

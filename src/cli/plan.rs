@@ -75,7 +75,8 @@ fn put_flags(from: &mut Ingredients<'_>) -> Result<(), CliError> {
     Ok(())
 }
 
-fn budget(usd: Option<f64>) -> Result<Option<MicroUsd>, CliError> {
+/// A budget as it is typed.
+pub fn budget(usd: Option<f64>) -> Result<Option<MicroUsd>, CliError> {
     let wrong =
         |usd: f64| CliError::usage(format!("--budget {usd}: give an amount in US dollars above 0"));
     match usd {
@@ -166,7 +167,8 @@ fn clean_dir(dir: &str) -> Result<String, CliError> {
     Ok(parts.join("/"))
 }
 
-fn judging(
+/// Who judges.
+pub fn judging(
     config: &Config,
     flags: Option<&JudgeFlags>,
     lanes: &[Lane],

@@ -7,11 +7,14 @@
 mod artifacts;
 mod entry;
 mod error;
+mod lock;
 mod mask;
+mod read;
 mod runs;
 
 pub use artifacts::Artifacts;
-pub use entry::Entry;
+pub use entry::{Entry, JOURNAL_VERSION};
 pub use error::JournalError;
 pub use mask::Masker;
+pub use read::Read;
 pub use runs::{RunDir, RunSummary, Runs};

@@ -35,8 +35,8 @@ pub use plan::{
     WorkerLimits,
 };
 pub use record::{
-    BaseRecord, CandidateRecord, LaneRecord, RECORD_VERSION, RULES_VERSION, RunKind, RunRecord,
-    SandboxRecord, Warning,
+    BaseRecord, CandidateRecord, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption, RunKind,
+    RunRecord, SandboxRecord, Warning,
 };
 pub use task::{Task, TaskSource};
 pub use text::{Clipped, clip};

@@ -56,6 +56,12 @@ pub struct GateProve {
 }
 
 impl GateProve {
+    /// The base's own gates, run once. A resumed run whose journal holds what they said runs them for
+    /// what they leave to the candidates.
+    async fn base_gates(&self) -> Result<&BaseGates, GateError> {
+        self.base.get_or_try_init(|| self.keeper.base(&self.events, &self.cancel)).await
+    }
+
     fn masked(&self, reports: Vec<GateReport>) -> Vec<GateReport> {
         self.dir.masked(&reports).unwrap_or(reports)
     }
@@ -63,12 +69,7 @@ impl GateProve {
 
 impl Prove for GateProve {
     fn base(&self) -> BoxFuture<'_, Result<Vec<GateReport>, PipelineError>> {
-        async move {
-            let gates = self.keeper.base(&self.events, &self.cancel).await?;
-            let gates = self.base.get_or_init(|| async { gates }).await;
-            Ok(self.masked(gates.reports.clone()))
-        }
-        .boxed()
+        async move { Ok(self.masked(self.base_gates().await?.reports.clone())) }.boxed()
     }
 
     fn candidate<'a>(
@@ -77,9 +78,10 @@ impl Prove for GateProve {
         tree: &'a TreeId,
     ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>> {
         async move {
-            let base = self.base.get().ok_or_else(|| {
-                PipelineError::Internal("candidates were gated before the base".to_owned())
-            })?;
+            let base = match self.base_gates().await {
+                Err(GateError::Cancelled) => return Ok(Vec::new()),
+                base => base?,
+            };
             match self.keeper.candidate(id, tree, base, &self.events, &self.cancel).await {
                 // What was not proved stays without a report, and no report is no proof.
                 Err(GateError::Cancelled) => Ok(Vec::new()),

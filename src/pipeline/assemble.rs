@@ -1,5 +1,6 @@
 //! Makes the real phases of a run and hands them to `execute`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,27 +9,25 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::adapters::{GateProve, PatchAdmit};
+use super::frame::Frame;
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
-use super::layers::{Layers, load_layers};
+use super::layers::{Layers, lay};
+use super::memory::Memory;
 use super::models::Models;
 use super::run::{Assignment, Given, Stopped, execute};
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
-use super::{Phases, PipelineError};
+use super::{Admit, Phases, PipelineError, Weigh};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
 use crate::journal::{Masker, RunDir};
-use crate::model::{BaseRecord, EventSink, Plan, RunKind, RunRecord, SandboxRecord, Warning, Wire};
+use crate::model::{EventSink, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
 use crate::patch::Rules;
-use crate::prompt::Instructions;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::Registry;
-
-/// The file of a repository that tells contributors how to work in it.
-const INSTRUCTIONS_FILE: &str = "AGENTS.md";
 
 /// What a command asks the pipeline to do.
 pub struct Commission {
@@ -79,33 +78,35 @@ pub async fn conduct(
     dir: &RunDir,
     listener: EventSink,
 ) -> Result<RunRecord, PipelineError> {
-    let dir = dir.clone();
     let tell = Teller::new(dir.clone(), listener);
-    let cancel = commission.cancel.clone();
-    let limit = time_limit(&commission.plan, &cancel);
+    let plan = &commission.plan;
+    let limit = time_limit(plan, &commission.cancel);
     let (store, sandbox) = tokio::join!(
-        prepare_store(&survey, &commission.plan, &equipment, &dir),
-        permit(&commission, &equipment.warden),
+        prepare_store(&survey, plan, &equipment, dir),
+        permit(commission.kind, plan, &equipment.warden),
     );
     let mut sandbox = sandbox?;
-    let store = with_spaces(store?, &mut sandbox, &commission, &equipment, &dir).await?;
+    let store = with_spaces(store?, &mut sandbox, commission.kind, &equipment, dir).await?;
+    let frame = Frame::of(&survey, &commission, &equipment, store.base_tree(), dir)?;
     let builder = Builder {
+        notes: Vec::new(),
         store: Arc::new(store),
         sandbox,
-        layers: load_layers(&survey, &equipment.user, equipment.trusted)?,
-        survey,
-        commission,
+        layers: lay(&frame.layers)?,
+        frame,
+        memory: Arc::default(),
+        rejudges: None,
+        cancel: commission.cancel,
+        stopped: commission.stopped,
         equipment,
         tell,
-        dir,
+        dir: dir.clone(),
     };
-    let phases = builder.phases()?;
-    let order = builder.order(limit);
-    execute(order, &phases, &builder.dir, builder.tell.clone(), &cancel).await
+    builder.execute(limit).await
 }
 
 /// A token that is cancelled, together with the run's own, when the plan's time is over.
-fn time_limit(plan: &Plan, cancel: &CancellationToken) -> CancellationToken {
+pub(super) fn time_limit(plan: &Plan, cancel: &CancellationToken) -> CancellationToken {
     let limit = CancellationToken::new();
     if let Some(seconds) = plan.limits.max_seconds {
         let (limit, cancel) = (limit.clone(), cancel.clone());
@@ -139,14 +140,14 @@ async fn prepare_store(
 }
 
 /// Chooses how workspaces are made, where the command has workers.
-async fn with_spaces(
+pub(super) async fn with_spaces(
     store: Store,
     sandbox: &mut Sandbox,
-    commission: &Commission,
+    kind: RunKind,
     equipment: &Equipment,
     dir: &RunDir,
 ) -> Result<Store, PipelineError> {
-    if commission.kind != RunKind::Run {
+    if kind != RunKind::Run {
         return Ok(store);
     }
     let (warden, dir) = (equipment.warden.clone(), dir.path().to_owned());
@@ -159,21 +160,25 @@ async fn with_spaces(
 }
 
 /// What may run, and what the record says of it.
-struct Sandbox {
+pub(super) struct Sandbox {
     launcher: Option<Launcher>,
     record: SandboxRecord,
 }
 
 /// Proves the sandbox, or takes the operator's waiver. A run whose plan has no command goes on
 /// without; its workers then have no inspection commands.
-async fn permit(commission: &Commission, warden: &Warden) -> Result<Sandbox, PipelineError> {
-    let gates = &commission.plan.gates;
+pub(super) async fn permit(
+    kind: RunKind,
+    plan: &Plan,
+    warden: &Warden,
+) -> Result<Sandbox, PipelineError> {
+    let gates = &plan.gates;
     let commands = gates.check.is_some() || gates.test.is_some() || gates.setup.is_some();
-    if !commands && commission.kind != RunKind::Run {
+    if !commands && kind != RunKind::Run {
         return Ok(Sandbox { launcher: None, record: sandbox_record(None, "none") });
     }
     let report = warden.prove().await;
-    match Permit::grant(&report, commission.plan.waive_sandbox) {
+    match Permit::grant(&report, plan.waive_sandbox) {
         Ok(permit) => {
             let record = sandbox_record(Some(&report), permit.name());
             Ok(Sandbox { launcher: Some(Launcher::new(warden.clone(), permit)), record })
@@ -194,22 +199,39 @@ fn sandbox_record(report: Option<&ProbeReport>, permit: &str) -> SandboxRecord {
     }
 }
 
-struct Builder {
-    survey: Survey,
-    commission: Commission,
-    equipment: Equipment,
-    store: Arc<Store>,
-    sandbox: Sandbox,
-    layers: Layers,
-    tell: Teller,
-    dir: RunDir,
+/// Makes the phases of one run.
+pub(super) struct Builder {
+    /// What is to be told of a run that goes on.
+    pub(super) notes: Vec<Warning>,
+    pub(super) store: Arc<Store>,
+    pub(super) sandbox: Sandbox,
+    pub(super) layers: Layers,
+    pub(super) frame: Frame,
+    pub(super) memory: Arc<Memory>,
+    pub(super) rejudges: Option<RunId>,
+    pub(super) cancel: CancellationToken,
+    pub(super) stopped: Stopped,
+    pub(super) equipment: Equipment,
+    pub(super) tell: Teller,
+    pub(super) dir: RunDir,
 }
 
 impl Builder {
+    /// Runs to the end.
+    pub(super) async fn execute(
+        self,
+        limit: CancellationToken,
+    ) -> Result<RunRecord, PipelineError> {
+        let phases = self.phases()?;
+        let order = self.order(limit)?;
+        execute(order, &phases, &self.dir, self.tell.clone(), &self.cancel).await
+    }
+
     fn phases(&self) -> Result<Phases, PipelineError> {
-        let plan = &self.commission.plan;
-        let models = Models::connect(plan, &self.equipment.config, &self.dir, &self.tell)?;
-        let fencer = Fencer::new(secret()?);
+        let plan = &self.frame.plan;
+        let config = &self.equipment.config;
+        let models = Models::connect(plan, config, &self.dir, &self.tell, &self.memory)?;
+        let fencer = Fencer::new(self.dir.fence_secret()?);
         let judged = !plan.judging.judges.is_empty();
         let desk = judged.then(|| self.desk(&models, &fencer)).transpose()?;
         let fuse = match (&desk, &plan.judging.synth) {
@@ -221,58 +243,35 @@ impl Builder {
             )),
             _ => None,
         };
-        let work = (self.commission.kind == RunKind::Run)
-            .then(|| self.work(models, fencer))
-            .transpose()?;
+        let work =
+            (self.frame.kind == RunKind::Run).then(|| self.work(models, fencer)).transpose()?;
         Ok(Phases {
             work: work.map(|work| Box::new(work) as _),
-            admit: Box::new(PatchAdmit {
-                store: self.store.clone(),
-                rules: Rules::default(),
-                gates: plan.gates.clone(),
-            }),
+            admit: admit(&self.store, plan),
             prove: Box::new(self.prove()),
-            weigh: Box::new(SelectWeigh { trust: plan.trust.clone(), store: self.store.clone() }),
+            weigh: weigh(&self.store, plan),
             judge: desk.map(|desk| Box::new(desk) as _),
             fuse: fuse.map(|fuse| Box::new(fuse) as _),
         })
     }
 
     fn desk(&self, models: &Models, fencer: &Fencer) -> Result<JudgeDesk, PipelineError> {
-        let plan = &self.commission.plan;
-        let connected =
-            plan.judging.models.iter().map(|model| Ok((model.clone(), models.provider(model)?)));
-        JudgeDesk::new(
-            plan,
-            &self.layers,
-            fencer.clone(),
-            connected.collect::<Result<_, PipelineError>>()?,
-            self.tell.sink(),
-            self.commission.cancel.clone(),
-        )
+        desk(&self.frame.plan, &self.layers, models, fencer, self.tell.sink(), self.cancel.clone())
     }
 
     fn work(&self, models: Models, fencer: Fencer) -> Result<LoopWork, PipelineError> {
         Ok(LoopWork::new(Shop {
             store: self.store.clone(),
             models,
-            registry: registry(&self.equipment.config)?,
+            registry: registry(&self.frame.tools)?,
             templates: self.layers.templates.clone(),
             fencer,
-            instructions: self.instructions(),
+            instructions: self.frame.instructions(),
             launcher: self.sandbox.launcher.clone(),
-            plan: self.commission.plan.clone(),
+            plan: self.frame.plan.clone(),
+            memory: self.memory.clone(),
             events: self.tell.sink(),
         }))
-    }
-
-    fn instructions(&self) -> Instructions {
-        let Some(bytes) = self.survey.file(INSTRUCTIONS_FILE) else { return Instructions::None };
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        match self.equipment.trusted {
-            true => Instructions::Trusted(text),
-            false => Instructions::Untrusted(text),
-        }
     }
 
     fn prove(&self) -> GateProve {
@@ -283,63 +282,32 @@ impl Builder {
             launcher.map(|launcher| Arc::new(launcher) as _),
             tier,
             toolchain::discover(&self.equipment.path, &self.equipment.home),
-            self.commission.plan.gates.clone(),
+            self.frame.plan.gates.clone(),
             self.equipment.gate_env.clone(),
         );
-        let keeper = keeper.carrying(self.survey.top().to_owned(), self.carry());
         GateProve {
-            keeper,
+            keeper: keeper.carrying(self.frame.top().to_owned(), self.frame.carry.clone()),
             events: self.tell.sink(),
-            cancel: self.commission.cancel.clone(),
+            cancel: self.cancel.clone(),
             base: tokio::sync::OnceCell::new(),
             dir: self.dir.clone(),
         }
     }
 
-    /// Directories that the checkout has installed and the gates need: those of the config, else those
-    /// that the repository's kind suggests.
-    fn carry(&self) -> Vec<String> {
-        let set = &self.equipment.config.gates.carry;
-        match set.is_set() {
-            true => set.value.clone(),
-            false => self.survey.detect(&self.commission.plan.gates.dir).carry,
-        }
-    }
-
-    fn order(&self, limit: CancellationToken) -> Assignment {
-        let plan = &self.commission.plan;
-        Assignment {
-            kind: self.commission.kind,
-            plan: plan.clone(),
-            given: self.commission.given.clone(),
-            base: BaseRecord {
-                rev: self.survey.rev().to_owned(),
-                commit: self.survey.commit().clone(),
-                tree: self.store.base_tree().clone(),
-                dirty: plan.dirty,
-                gates: Vec::new(),
-            },
+    fn order(&self, limit: CancellationToken) -> Result<Assignment, PipelineError> {
+        Ok(Assignment {
             sandbox: self.sandbox.record.clone(),
-            scripted: self.is_scripted(),
             warnings: self.warnings(),
-            definitions: self.layers.origins(),
             limit,
-            stopped: self.commission.stopped.clone(),
-        }
-    }
-
-    fn is_scripted(&self) -> bool {
-        let providers = &self.equipment.config.providers;
-        let scripted = |name: &str| {
-            providers.get(name).is_some_and(|provider| provider.wire.value == Wire::Scripted)
-        };
-        let lanes = &self.commission.plan.lanes;
-        !lanes.is_empty() && lanes.iter().all(|lane| scripted(&lane.model.provider))
+            stopped: self.stopped.clone(),
+            rejudges: self.rejudges.clone(),
+            ..assignment(&self.frame, &self.layers, &self.memory, &self.dir)?
+        })
     }
 
     fn warnings(&self) -> Vec<Warning> {
-        let plan = &self.commission.plan;
-        let mut warnings = Vec::new();
+        let plan = &self.frame.plan;
+        let mut warnings = self.notes.clone();
         let mut warn = |code: &str, message: String| {
             warnings.push(Warning { code: code.to_owned(), message });
         };
@@ -352,9 +320,8 @@ impl Builder {
                 ),
             );
         }
-        let dirty = self.survey.dirty();
-        if !dirty.is_clean() && !plan.dirty {
-            let count = dirty.tracked + dirty.untracked;
+        let count = self.frame.left_out;
+        if count > 0 {
             warn(
                 "dirty-left-out",
                 format!(
@@ -368,7 +335,7 @@ impl Builder {
                 "no check and no test was asked for: candidates were only applied".to_owned(),
             );
         }
-        if self.commission.kind != RunKind::Gate && plan.judging.judges.is_empty() {
+        if self.frame.kind != RunKind::Gate && plan.judging.judges.is_empty() {
             warn(
                 "no-judges",
                 "no model was asked to judge: the choice rests on evidence alone".to_owned(),
@@ -378,24 +345,66 @@ impl Builder {
     }
 }
 
+/// What a run is told, from its frame.
+pub(super) fn assignment(
+    frame: &Frame,
+    layers: &Layers,
+    memory: &Arc<Memory>,
+    dir: &RunDir,
+) -> Result<Assignment, PipelineError> {
+    Ok(Assignment {
+        kind: frame.kind,
+        plan: frame.plan.clone(),
+        given: frame.given(dir.artifacts())?,
+        base: frame.base.clone(),
+        sandbox: sandbox_record(None, "none"),
+        scripted: frame.is_scripted(),
+        warnings: Vec::new(),
+        definitions: layers.origins(),
+        frame: frame.store(dir)?,
+        memory: memory.clone(),
+        rejudges: None,
+        limit: CancellationToken::new(),
+        stopped: Stopped::default(),
+    })
+}
+
+pub(super) fn admit(store: &Arc<Store>, plan: &Plan) -> Box<dyn Admit> {
+    Box::new(PatchAdmit {
+        store: store.clone(),
+        rules: Rules::default(),
+        gates: plan.gates.clone(),
+    })
+}
+
+pub(super) fn weigh(store: &Arc<Store>, plan: &Plan) -> Box<dyn Weigh> {
+    Box::new(SelectWeigh { trust: plan.trust.clone(), store: store.clone() })
+}
+
+/// The judges' desk of a plan.
+pub(super) fn desk(
+    plan: &Plan,
+    layers: &Layers,
+    models: &Models,
+    fencer: &Fencer,
+    events: EventSink,
+    cancel: CancellationToken,
+) -> Result<JudgeDesk, PipelineError> {
+    let connected =
+        plan.judging.models.iter().map(|model| Ok((model.clone(), models.provider(model)?)));
+    let connected = connected.collect::<Result<_, PipelineError>>()?;
+    JudgeDesk::new(plan, layers, fencer.clone(), connected, events, cancel)
+}
+
 /// The workers' tools, without those that the config switches off.
-fn registry(config: &Config) -> Result<Registry, PipelineError> {
+fn registry(toggles: &BTreeMap<String, bool>) -> Result<Registry, PipelineError> {
     let all = Registry::standard();
     let known = all.keys();
-    if let Some(name) = config.tools.keys().find(|name| !known.contains(name)) {
+    if let Some(name) = toggles.keys().find(|name| !known.contains(name)) {
         return Err(PipelineError::Config(format!(
             "[tools] names `{name}`, and there is no such tool; known: {}",
             known.join(", ")
         )));
     }
-    let toggles = config.tools.iter().map(|(name, on)| (name.clone(), on.value)).collect();
-    Ok(all.toggled(&toggles))
-}
-
-/// The secret of a run's fences.
-fn secret() -> Result<[u8; 32], PipelineError> {
-    let mut secret = [0; 32];
-    rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| PipelineError::Internal(format!("no random numbers: {error}")))?;
-    Ok(secret)
+    Ok(all.toggled(toggles))
 }

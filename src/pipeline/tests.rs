@@ -190,6 +190,9 @@ fn order(attempts: u32) -> Assignment {
         scripted: true,
         warnings: Vec::new(),
         definitions: Default::default(),
+        frame: crate::model::ArtifactId::new("f"),
+        memory: Default::default(),
+        rejudges: None,
         limit: CancellationToken::new(),
         stopped: Stopped::default(),
     }

@@ -77,6 +77,8 @@ fn record() -> RunRecord {
         usage: used(12, 45_000),
         exit: Exit::Done,
         definitions: BTreeMap::new(),
+        resumed: None,
+        rejudges: None,
     }
 }
 

@@ -20,6 +20,7 @@ mod patch_git;
 mod patch_store;
 mod provider;
 mod repo;
+mod resume;
 mod sandbox;
 mod support;
 mod tools;

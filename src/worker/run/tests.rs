@@ -159,6 +159,7 @@ impl Bench {
             limits: self.limits,
             system: "be good".to_owned(),
             task_message: "fix it".to_owned(),
+            past: Vec::new(),
             seed: Some(1),
             temperature: None,
             events: EventSink::none(),

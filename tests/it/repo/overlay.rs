@@ -147,7 +147,8 @@ fn git_of_a_workspace_reads_no_file_again_and_sees_what_changed() {
         yard.run(&workspace, &["git", "add", "-A"]);
         let args = ["git", "diff", "--cached", "--full-index", "--binary", "--no-renames"];
         assert_eq!(yard.run(&workspace, &args), diff(store, &workspace), "{backend:?}");
-        assert_eq!(yard.run(&workspace, &["git", "log", "--format=%s"]), "second\n");
+        let log = yard.run(&workspace, &["git", "log", "--format=%s"]);
+        assert_eq!(log, "second\nfirst\n");
     }
 }
 

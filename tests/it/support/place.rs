@@ -172,6 +172,7 @@ impl Place {
             }
             let known = [
                 "artifacts",
+                "fence.secret",
                 "gates",
                 "journal.jsonl",
                 "lanes",
