@@ -286,7 +286,7 @@ impl Builder {
             self.commission.plan.gates.clone(),
             self.equipment.gate_env.clone(),
         );
-        let keeper = keeper.carrying(self.survey.top().to_owned(), self.carry());
+        let keeper = keeper.carrying(self.carry());
         GateProve {
             keeper,
             events: self.tell.sink(),
