@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,12 +22,15 @@ use crate::model::{
     CandidateId, CommandSpec, EventSink, Flag, GateKind, GatePlan, GateReport, RunEvent, TreeId,
     Verdict, Warning,
 };
-use crate::repo::RepoError;
+use crate::repo::{RepoError, Reused, Standing, Wish};
 use crate::sandbox::toolchain::Toolchains;
 use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Network, SandboxError, Tier};
 
 /// Output kept of one command: enough for a compiler's JSON of a large workspace.
 const OUTPUT_BYTES: usize = 16 << 20;
+
+/// How long a build that goes on in the user's checkout is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Processes of one gate at once: a build uses one for each core, test runners more.
 const PROCESSES: u64 = 4096;
@@ -41,8 +43,8 @@ pub struct Gatekeeper {
     toolchains: Toolchains,
     plan: GatePlan,
     env: Vec<(OsString, OsString)>,
-    checkout: PathBuf,
     carry: Vec<String>,
+    patience: Duration,
     places: Semaphore,
 }
 
@@ -90,17 +92,24 @@ impl Gatekeeper {
             toolchains,
             plan,
             env,
-            checkout: PathBuf::new(),
             carry: Vec::new(),
+            patience: PATIENCE,
             places,
         }
     }
 
-    /// Directories of the user's checkout at `checkout` that git ignores and the gates need, relative
-    /// to its top. They are copied into the base's tree and lie below every candidate's.
+    /// Directories of the user's checkout that git ignores and the gates need, relative to its top:
+    /// snapshots of them lie below every tree.
     #[must_use]
-    pub fn carrying(mut self, checkout: PathBuf, carry: Vec<String>) -> Self {
-        (self.checkout, self.carry) = (checkout, carry);
+    pub fn carrying(mut self, carry: Vec<String>) -> Self {
+        self.carry = carry;
+        self
+    }
+
+    /// How long a build that goes on in the checkout is waited for before nothing of it is carried.
+    #[must_use]
+    pub fn patient(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -123,18 +132,24 @@ impl Gatekeeper {
         if self.plan.setup.is_none() && self.plan.check.is_none() && self.plan.test.is_none() {
             return Ok(gates);
         }
-        let tree = self.lay(self.grounds.base(), None).await?;
-        self.bring(tree.as_ref(), events).await?;
+        let standing = self.stand(events).await?;
+        let below = standing.layer.clone().map(|layer| Arc::new(layer) as Layer);
+        let tree = self.lay(self.grounds.base(), below.clone()).await?;
+        let reused = report::reused(&standing);
         let mut stopped = None;
         for (gate, command) in self.commands() {
+            let is_done = gate == GateKind::Setup && matches!(standing.reused, Reused::Same(_));
             let report = match &stopped {
+                None if is_done => report::left_out(command, reused.clone()),
                 Some(reason) => {
                     let verdict = Verdict::Skipped { reason: String::clone(reason) };
                     report::not_run(gate, command, verdict)
                 }
                 None => {
                     let work = Work { gate, command, who: None };
-                    self.base_gate(&work, tree.as_ref(), &mut gates, events, cancel).await?
+                    let ran =
+                        self.base_gate(&work, tree.as_ref(), &mut gates, events, cancel).await?;
+                    GateReport { reused: reused.clone(), ..ran }
                 }
             };
             if gate == GateKind::Setup && !report.verdict.is_pass() {
@@ -147,32 +162,46 @@ impl Gatekeeper {
         if let Some(first) = kept.rewritten.first() {
             events.send(RunEvent::Warned { warning: rewritten(first, kept.rewritten.len()) });
         }
-        (gates.layer, gates.rewritten) = (Some(kept.layer), kept.rewritten);
+        gates.rewritten = kept.rewritten;
+        gates.layer = match (&standing.reused, below) {
+            // What this run wrote on top of it is the same again.
+            (Reused::Same(_), Some(below)) => Some(below),
+            _ => Some(self.keep(kept.layer, standing, &gates).await?),
+        };
         Ok(gates)
     }
 
-    /// Copies what is carried; tells what may not be.
-    async fn bring(&self, tree: &dyn Ground, events: &EventSink) -> Result<(), GateError> {
-        let Some(into) = tree.host() else { return Ok(()) };
-        for name in &self.carry {
-            let (grounds, top, into) = (self.grounds.clone(), self.checkout.clone(), into.clone());
-            let path = name.clone();
-            let done = blocking(move || {
-                let base = grounds.base();
-                let tracked = protect::has(grounds.objects(), &base, path.as_bytes())?;
-                Ok(carry::carry(&top, &into, &path, tracked))
-            });
-            let reason = match done.await? {
-                Ok(carry::Carried::Copied | carry::Carried::Absent) => continue,
-                Ok(carry::Carried::Refused(reason)) => reason,
-                Err(error) => error.to_string(),
-            };
-            let message = format!("{name} of the checkout was not carried along: {reason}");
-            events.send(RunEvent::Warned {
-                warning: Warning { code: "not-carried".to_owned(), message },
-            });
+    /// Finds what the base's gates stand on; tells what could not be carried along, and what is used
+    /// again.
+    async fn stand(&self, events: &EventSink) -> Result<Standing, GateError> {
+        let wish = Wish {
+            carry: self.carry.clone(),
+            made_by: carry::made_by(&self.plan, &self.env, &self.toolchains),
+            over: self.tier.can_mount(),
+            patience: self.patience,
+        };
+        let grounds = self.grounds.clone();
+        let standing = blocking(move || grounds.stand(&wish).map_err(GateError::from)).await?;
+        for warning in report::carry_warnings(&standing) {
+            events.send(RunEvent::Warned { warning });
         }
-        Ok(())
+        Ok(standing)
+    }
+
+    /// Keeps what setup and the base's gates wrote for later runs: only where all of them ended by
+    /// themselves, and setup well.
+    async fn keep(
+        &self,
+        layer: Layer,
+        standing: Standing,
+        gates: &BaseGates,
+    ) -> Result<Layer, GateError> {
+        let ended = |report: &GateReport| report.verdict.is_pass() || report.verdict.is_fail();
+        if !gates.reports.iter().all(ended) || !gates.rewritten.is_empty() {
+            return Ok(layer);
+        }
+        let grounds = self.grounds.clone();
+        blocking(move || grounds.keep(layer, &standing).map_err(GateError::from)).await
     }
 
     /// The plan's commands in their order.

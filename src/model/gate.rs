@@ -115,6 +115,10 @@ pub struct GateReport {
     /// Against the base; absent on the base itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseComparison>,
+    /// On the base: which output of earlier runs lay under this run, when there was any (`the same base,
+    /// 90 s old`). A setup that was left out for that says so here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused: Option<String>,
 }
 
 impl GateReport {
@@ -130,6 +134,7 @@ impl GateReport {
             artifact: None,
             diagnostics: Vec::new(),
             base: None,
+            reused: None,
         }
     }
 }

@@ -286,7 +286,7 @@ impl Builder {
             self.equipment.gate_env.clone(),
         );
         GateProve {
-            keeper: keeper.carrying(self.frame.top().to_owned(), self.frame.carry.clone()),
+            keeper: keeper.carrying(self.frame.carry.clone()),
             events: self.tell.sink(),
             cancel: self.cancel.clone(),
             base: tokio::sync::OnceCell::new(),

@@ -155,6 +155,43 @@ pub(crate) fn keys_of(cache: &Path, kind: Kind) -> Vec<(String, Label)> {
     found.into_iter().map(|(_, key, label)| (key, label)).collect()
 }
 
+/// Removes an entry that nobody uses, with its locks, and tells whether it could: files and allocated
+/// bytes.
+pub(crate) fn remove(cache: &Path, kind: Kind, key: &str) -> Result<Option<(u64, u64)>> {
+    remove_in(&cache.join(VERSION).join(kind.name()), key)
+}
+
+/// The same in a directory of entries of whatever version.
+pub(crate) fn remove_in(root: &Path, key: &str) -> Result<Option<(u64, u64)>> {
+    let in_use = root.join(format!("{key}.use"));
+    let Some(_held) = try_lock(&in_use)? else { return Ok(None) };
+    let (dir, going) = (root.join(key), root.join(format!("{key}.gone")));
+    files::remove(&going).at("remove", &going)?;
+    match fs::rename(&dir, &going) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e).at("remove", &dir),
+        _ => {}
+    }
+    let size = files::measure(&going);
+    files::remove(&going).at("remove", &going)?;
+    // Whoever waits for one of them will see that it is no longer the one of that name.
+    for lock in [root.join(format!("{key}.fill")), in_use] {
+        files::remove(&lock).at("remove", &lock)?;
+    }
+    Ok(Some(size))
+}
+
+/// Takes a lock whole, without waiting; nothing when somebody has it.
+fn try_lock(path: &Path) -> Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(path).at("open", path)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(e) => Err(e).at("lock", path),
+    }
+}
+
 /// When an entry was last entered.
 pub(crate) fn used(root: &Path, key: &str) -> SystemTime {
     let lock = fs::metadata(root.join(format!("{key}.use")));

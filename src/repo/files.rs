@@ -52,7 +52,12 @@ pub(crate) fn open_dir(path: &Path) -> io::Result<OwnedFd> {
 
 /// The time of all checked-out files.
 pub(crate) fn past() -> Timestamps {
-    let at = Timespec { tv_sec: PAST, tv_nsec: 0 };
+    times_at(PAST)
+}
+
+/// A whole second, counted from 1970, as a file's times.
+pub(crate) fn times_at(seconds: i64) -> Timestamps {
+    let at = Timespec { tv_sec: seconds, tv_nsec: 0 };
     Timestamps { last_access: at, last_modification: at }
 }
 

@@ -12,8 +12,8 @@ use rustix::fs::{AtFlags, Timespec, Timestamps};
 
 use super::edit::Change;
 use super::error::{IoContext, Result};
-use super::gate_tree::GateLayer;
 use super::objects::{self, Item};
+use super::output::GateLayer;
 use super::store::Store;
 use super::{files, layer};
 
@@ -42,10 +42,10 @@ pub(crate) fn make(
         files::write_leaf(root.as_fd(), &item.path, item.leaf.mode, &bytes, None)
             .at("write", to)?;
     }
-    match below {
-        Some(below) => merge(below.dir(), to).at("copy build output to", to),
-        None => Ok(()),
+    for part in below.iter().flat_map(|below| &below.parts).filter(|part| !part.is_sources) {
+        merge(&part.dir, to).at("copy build output to", to)?;
     }
+    Ok(())
 }
 
 fn new_item(change: &Change) -> Option<Item> {

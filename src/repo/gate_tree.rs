@@ -16,6 +16,7 @@ use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files;
 use super::lease::Lease;
 use super::objects::{self, Item, oid};
+use super::output::{GateLayer, Part};
 use super::scan::{Scan, Untracked};
 use super::store::Store;
 use super::{gate_copy, upper};
@@ -33,41 +34,16 @@ pub struct GateTree {
     tree: Oid,
     changes: Vec<Change>,
     git_dir: PathBuf,
+    below: GateLayer,
     lease: Lease,
 }
 
 #[derive(Debug)]
 enum Place {
     /// An overlay, mounted for each job at the user's repository path.
-    Overlay {
-        /// What runs left, above the base's own layers.
-        outputs: Vec<PathBuf>,
-        layers: Vec<PathBuf>,
-        at: PathBuf,
-    },
+    Overlay { layers: Vec<PathBuf>, at: PathBuf },
     /// A directory of its own.
     Copy,
-}
-
-/// What the base's own gate run left beside the tracked files (a `target` directory, say), to lie under
-/// the candidates' trees. Dropping it removes it.
-#[derive(Debug)]
-pub struct GateLayer {
-    upper: PathBuf,
-    rewritten: Vec<String>,
-    _lease: Lease,
-}
-
-impl GateLayer {
-    /// The tracked files that the base's gate run changed, lossily decoded. Where there are any, its
-    /// output was made from other sources than the base's: it is thrown away and the layer is empty.
-    pub fn rewritten(&self) -> &[String] {
-        &self.rewritten
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.upper
-    }
 }
 
 impl Store {
@@ -91,22 +67,27 @@ impl Store {
         let changes = self.with_odb(|odb| edit::compare(odb, self.tree(), tree))?;
         check_paths(&changes)?;
         let place = if tier.can_mount() {
-            self.make_overlay(&dir, tree, &changes, layer)?
+            self.make_overlay(&dir, tree, &changes)?
         } else {
             self.with_odb(|odb| gate_copy::make(odb, &dir.join("tree"), self, &changes, layer))?;
             Place::Copy
         };
         let (base, git_dir) = (self.shared_items(), self.git_dir().to_owned());
-        Ok(GateTree { dir, place, base, base_tree: self.tree(), tree, changes, git_dir, lease })
+        let below = layer.cloned().unwrap_or_default();
+        Ok(GateTree {
+            dir,
+            place,
+            base,
+            base_tree: self.tree(),
+            tree,
+            changes,
+            git_dir,
+            below,
+            lease,
+        })
     }
 
-    fn make_overlay(
-        &self,
-        dir: &Path,
-        tree: Oid,
-        changes: &[Change],
-        layer: Option<&GateLayer>,
-    ) -> Result<Place> {
+    fn make_overlay(&self, dir: &Path, tree: Oid, changes: &[Change]) -> Result<Place> {
         for sub in ["upper", "work"] {
             let path = dir.join(sub);
             files::make_private(&path).at("create", &path)?;
@@ -115,8 +96,7 @@ impl Store {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(&upper, fs::Permissions::from_mode(0o755)).at("create", &upper)?;
         self.with_odb(|odb| upper::write(odb, &upper, tree, changes))?;
-        let outputs = layer.map(|layer| layer.dir().to_owned()).into_iter().collect();
-        Ok(Place::Overlay { outputs, layers: self.stack().dirs(), at: self.top() })
+        Ok(Place::Overlay { layers: self.stack().dirs(), at: self.top() })
     }
 }
 
@@ -135,8 +115,8 @@ impl GateTree {
     /// What a job must mount to see the tree.
     pub fn mounts(&self) -> Vec<Mount> {
         match &self.place {
-            Place::Overlay { outputs, layers, at } => vec![Mount::Overlay {
-                lower: outputs.iter().chain(layers).cloned().collect(),
+            Place::Overlay { layers, at } => vec![Mount::Overlay {
+                lower: self.below.dirs().map(Path::to_owned).chain(layers.clone()).collect(),
                 upper: self.dir.join("upper"),
                 work: self.dir.join("work"),
                 at: at.clone(),
@@ -164,7 +144,10 @@ impl GateTree {
     /// [`RepoError::Mismatch`] naming what differs.
     pub fn verify(&self) -> Result<TreeId> {
         let edits = match &self.place {
-            Place::Overlay { outputs, .. } => self.read_overlay(outputs)?,
+            Place::Overlay { .. } => {
+                self.below.check(&self.base)?;
+                upper::read(&self.dir.join("upper"), &self.base, &self.changes)?
+            }
             Place::Copy => self.read_copy()?,
         };
         let repo = Repository::open_bare(&self.git_dir).doing("open the run's store")?;
@@ -177,13 +160,6 @@ impl GateTree {
             return Err(RepoError::Mismatch(format!("{path:?} and {} more", count - 1)));
         }
         Ok(TreeId::new(self.tree.to_string()))
-    }
-
-    fn read_overlay(&self, outputs: &[PathBuf]) -> Result<Edits> {
-        for output in outputs {
-            upper::check_stripped(output, &self.base)?;
-        }
-        upper::read(&self.dir.join("upper"), &self.base, &self.changes)
     }
 
     fn read_copy(&self) -> Result<Edits> {
@@ -208,22 +184,15 @@ impl GateTree {
             Place::Copy => self.dir.join("tree"),
         };
         let items = gate_copy::listing(&self.base, &self.changes);
-        let rewritten = match &self.place {
-            Place::Overlay { .. } => {
-                // Where the base has nothing, a file that is removed leaves no mark.
-                let written = gate_copy::listing(&[], &self.changes);
-                let missing = gate_copy::missing(&upper, &written)?;
-                let mut rewritten = upper::strip(&upper, &items)?;
-                rewritten.extend(missing);
-                rewritten
-            }
-            Place::Copy => {
-                let missing = gate_copy::missing(&upper, &items)?;
-                let mut rewritten = upper::strip(&upper, &items)?;
-                rewritten.extend(missing);
-                rewritten
-            }
+        // A tree of its own holds what was below it. Where the base has nothing, a file that is removed
+        // from an overlay leaves no mark.
+        let (written, below) = match &self.place {
+            Place::Overlay { .. } => (gate_copy::listing(&[], &self.changes), self.below.parts),
+            Place::Copy => (items.clone(), Vec::new()),
         };
+        let missing = gate_copy::missing(&upper, &written)?;
+        let mut rewritten = upper::strip(&upper, &items, !below.is_empty())?;
+        rewritten.extend(missing);
         if !rewritten.is_empty() {
             files::remove(&upper).at("clean", &upper)?;
             files::make_private(&upper).at("create", &upper)?;
@@ -231,6 +200,7 @@ impl GateTree {
         let work = self.dir.join("work");
         files::remove(&work).at("clean", &work)?;
         let rewritten = rewritten.iter().map(|path| lossy(path)).collect();
-        Ok(GateLayer { upper, rewritten, _lease: self.lease })
+        let parts = [Part::leased(upper, self.lease)].into_iter().chain(below).collect();
+        Ok(GateLayer { parts, rewritten })
     }
 }

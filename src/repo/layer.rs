@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use git2::{Odb, Oid, Repository};
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{AtFlags, FileType, Mode, Timestamps};
 
 use super::cache::{self, CacheEntry, Kind, Label};
 use super::error::{GitContext, IoContext, RepoError, Result, lossy};
@@ -127,7 +127,7 @@ fn make(dir: &Path, git_dir: &Path, below: Option<&Near>, items: &[Item]) -> Res
     files::remove(&making).at("remove", &making)?;
     let (there, gone): (Vec<Item>, Vec<Item>) =
         own.into_iter().partition(|item| item.leaf.mode != GONE);
-    let stamps = write(&making, git_dir, &there, &gone)?;
+    let stamps = write(&making, git_dir, &there, &gone, &files::past())?;
     save_stamps(dir, &stamps)?;
     let layer = dir.join(LAYER);
     fs::rename(&making, &layer).at("complete", &layer)
@@ -206,19 +206,25 @@ fn intact(cache: &Path, dir: &Path) -> Result<Option<Option<Near>>> {
     Ok(Some(Some(Near { key, stack: found, items: Vec::new() })))
 }
 
-fn write(making: &Path, objects: &Path, items: &[Item], gone: &[Item]) -> Result<Vec<Stamp>> {
+/// Writes items into a directory that is not there yet, with one time, and marks for what is gone.
+pub(crate) fn write(
+    making: &Path,
+    objects: &Path,
+    items: &[Item],
+    gone: &[Item],
+    times: &Timestamps,
+) -> Result<Vec<Stamp>> {
     fs::create_dir(making).at("create", making)?;
     let root = files::open_dir(making).at("open", making)?;
     let all: Vec<Item> = items.iter().chain(gone).cloned().collect();
     let dirs = objects::directories(&all);
     files::make_dirs(root.as_fd(), &dirs).at("create", making)?;
-    let times = files::past();
     let open = || Repository::open_bare(objects).doing("open the object store");
     let stamps = parallel::map(items.len(), open, |repo, index| {
         let item = &items[index];
         let bytes = leaf_bytes(&repo.odb().doing("open the object store")?, item)?;
         let shown = || making.join(lossy(&item.path));
-        files::write_leaf(root.as_fd(), &item.path, item.leaf.mode, &bytes, Some(&times))
+        files::write_leaf(root.as_fd(), &item.path, item.leaf.mode, &bytes, Some(times))
             .map_err(|source| RepoError::Io { action: "write", path: shown(), source })
     })?;
     for item in gone {
@@ -227,7 +233,7 @@ fn write(making: &Path, objects: &Path, items: &[Item], gone: &[Item]) -> Result
             .at("mark as deleted in", making)?;
     }
     for dir in dirs.iter().rev().map(Vec::as_slice).chain([&b"."[..]]) {
-        rustix::fs::utimensat(&root, dir, &times, AtFlags::empty()).at("write", making)?;
+        rustix::fs::utimensat(&root, dir, times, AtFlags::empty()).at("write", making)?;
     }
     Ok(stamps)
 }

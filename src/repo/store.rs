@@ -266,6 +266,10 @@ impl Store {
         Arc::clone(&self.index)
     }
 
+    pub(crate) fn cache(&self) -> &Path {
+        &self.paths.cache
+    }
+
     pub(crate) fn run_dir(&self) -> &Path {
         &self.paths.run
     }

@@ -10,6 +10,7 @@
 
 mod applying;
 mod bad_input;
+mod carry;
 mod commands;
 mod demo;
 mod gate;

@@ -46,10 +46,6 @@ impl Ground for Place {
         PathBuf::from("/w").join(dir)
     }
 
-    fn host(&self) -> Option<PathBuf> {
-        None
-    }
-
     fn verify(&self) -> Result<TreeId, RepoError> {
         Ok(self.tree.clone())
     }

@@ -17,7 +17,6 @@ pub(super) mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::rules::{Class, Commands};
-pub use self::tree::has;
 use self::tree::{Change, Leaf};
 use crate::model::{Flag, GatePlan, TreeId};
 use crate::patch::{StoreError, TreeStore};
