@@ -1,7 +1,10 @@
 //! From an outcome to the report that everybody reads.
 
 use super::outcome::Outcome;
-use crate::model::{BaseComparison, CommandSpec, Diagnostic, GateKind, GateReport, Verdict, clip};
+use crate::journal::Artifacts;
+use crate::model::{
+    ArtifactId, BaseComparison, CommandSpec, Diagnostic, GateKind, GateReport, Verdict, clip,
+};
 
 /// Bytes of output in a report.
 const SHOWN: usize = 16 * 1024;
@@ -29,7 +32,20 @@ pub fn ran(
         artifact: None,
         diagnostics: diagnostics(run),
         base: base.map(shorten),
+        flaky: run.flaky.iter().take(DIAGNOSTICS).cloned().collect(),
+        own: None,
     }
+}
+
+/// Keeps what a run printed, as it printed it. A disk that refuses costs the artifact, not the gate: the
+/// report has the head and the tail.
+pub fn keep(artifacts: Option<&Artifacts>, run: &Outcome) -> Option<ArtifactId> {
+    let artifacts = artifacts.filter(|_| !run.output.is_empty())?;
+    let mut output = run.output.clone();
+    if run.dropped > 0 {
+        output.push_str(&format!("\n({} bytes from its middle were not kept)\n", run.dropped));
+    }
+    artifacts.put(output.as_bytes()).ok()
 }
 
 /// A report of a command that did not run.
@@ -48,6 +64,7 @@ fn diagnostics(run: &Outcome) -> Vec<Diagnostic> {
 
 fn shorten(mut base: BaseComparison) -> BaseComparison {
     base.new_failures.truncate(DIAGNOSTICS);
+    base.contested.truncate(DIAGNOSTICS);
     base.fixed.truncate(DIAGNOSTICS);
     base
 }

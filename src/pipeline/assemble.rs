@@ -263,7 +263,9 @@ impl Builder {
             self.commission.plan.gates.clone(),
             self.equipment.gate_env.clone(),
         );
-        let keeper = keeper.carrying(self.survey.top().to_owned(), self.carry());
+        let keeper = keeper
+            .carrying(self.survey.top().to_owned(), self.carry())
+            .keeping(self.dir.artifacts().clone());
         GateProve {
             keeper,
             events: self.tell.sink(),
