@@ -13,7 +13,7 @@ use super::{
 use crate::model::{JudgeId, Origin, Wire};
 
 const SECTIONS: [&str; 6] = ["gates", "lanes", "judges", "limits", "providers", "tools"];
-const GATES: [&str; 10] = [
+const GATES: [&str; 14] = [
     "check",
     "test",
     "setup",
@@ -24,6 +24,10 @@ const GATES: [&str; 10] = [
     "parallel",
     "memory_mb",
     "carry",
+    "flaky",
+    "strict_tests",
+    "own_tests",
+    "protect",
 ];
 const LANE: [&str; 4] = ["model", "attempts", "temperature", "family"];
 const JUDGES: [&str; 5] = ["enabled", "use", "models", "synth", "finalists"];
@@ -225,6 +229,10 @@ impl GateSettings {
         layer.set(at, table, "parallel", &mut self.parallel, convert::positive32);
         layer.set(at, table, "memory_mb", &mut self.memory_mb, convert::positive);
         layer.set(at, table, "carry", &mut self.carry, convert::inner_paths);
+        layer.set(at, table, "flaky", &mut self.flaky, convert::few);
+        layer.set(at, table, "strict_tests", &mut self.strict_tests, convert::truth);
+        layer.set(at, table, "own_tests", &mut self.own_tests, convert::truth);
+        layer.set(at, table, "protect", &mut self.protect, convert::inner_paths);
     }
 
     fn environment(&mut self, layer: &mut Environment<'_>) {
@@ -238,6 +246,10 @@ impl GateSettings {
         layer.set("gates.parallel", &mut self.parallel, convert::positive32);
         layer.set("gates.memory_mb", &mut self.memory_mb, convert::positive);
         layer.set("gates.carry", &mut self.carry, convert::inner_paths);
+        layer.set("gates.flaky", &mut self.flaky, convert::few);
+        layer.set("gates.strict_tests", &mut self.strict_tests, convert::truth);
+        layer.set("gates.own_tests", &mut self.own_tests, convert::truth);
+        layer.set("gates.protect", &mut self.protect, convert::inner_paths);
     }
 }
 

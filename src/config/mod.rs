@@ -84,6 +84,14 @@ pub struct GateSettings {
     pub memory_mb: Setting<u64>,
     /// Ignored directories of the checkout that are carried along as snapshots (`node_modules`).
     pub carry: Setting<Vec<String>>,
+    /// How often failed tests are run again before they count as failed.
+    pub flaky: Setting<u32>,
+    /// Whether errors that are only in test targets fail a typecheck (Cargo).
+    pub strict_tests: Setting<bool>,
+    /// Whether the tests that a candidate adds or changes are run apart.
+    pub own_tests: Setting<bool>,
+    /// Globs of further paths that come from the base while the gates run (lock files, say).
+    pub protect: Setting<Vec<String>>,
 }
 
 /// `[judges]`: who judges.
@@ -145,6 +153,10 @@ impl Default for GateSettings {
             parallel: Setting::default_of(2),
             memory_mb: Setting::default_of(8192),
             carry: Setting::default(),
+            flaky: Setting::default_of(0),
+            strict_tests: Setting::default_of(false),
+            own_tests: Setting::default_of(true),
+            protect: Setting::default(),
         }
     }
 }

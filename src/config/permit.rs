@@ -31,7 +31,9 @@ pub fn refusal(path: &str, value: &DeValue<'_>) -> Option<String> {
 
 fn gates(key: &str, value: &DeValue<'_>) -> Option<String> {
     match key {
-        "check" | "test" | "setup" | "dir" => None,
+        "check" | "test" | "setup" | "dir" | "flaky" | "strict_tests" | "own_tests" | "protect" => {
+            None
+        }
         "carry" => secret_of(value).map(|name| {
             format!("`{name}` looks like a secret, and a gate's output can reach a model")
         }),

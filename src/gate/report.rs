@@ -1,8 +1,10 @@
 //! From an outcome to the report that everybody reads.
 
 use super::outcome::Outcome;
+use crate::journal::Artifacts;
 use crate::model::{
-    BaseComparison, CommandSpec, Diagnostic, GateKind, GateReport, Verdict, Warning, clip,
+    ArtifactId, BaseComparison, CommandSpec, Diagnostic, GateKind, GateReport, Verdict, Warning,
+    clip,
 };
 use crate::repo::{NotCarried, Reused, Standing};
 
@@ -33,6 +35,8 @@ pub fn ran(
         diagnostics: diagnostics(run),
         base: base.map(shorten),
         reused: None,
+        flaky: run.flaky.iter().take(DIAGNOSTICS).cloned().collect(),
+        own: None,
     }
 }
 
@@ -63,6 +67,17 @@ pub fn carry_warnings(standing: &Standing) -> impl Iterator<Item = Warning> {
     })
 }
 
+/// Keeps what a run printed, as it printed it. A disk that refuses costs the artifact, not the gate: the
+/// report has the head and the tail.
+pub fn keep(artifacts: Option<&Artifacts>, run: &Outcome) -> Option<ArtifactId> {
+    let artifacts = artifacts.filter(|_| !run.output.is_empty())?;
+    let mut output = run.output.clone();
+    if run.dropped > 0 {
+        output.push_str(&format!("\n({} bytes from its middle were not kept)\n", run.dropped));
+    }
+    artifacts.put(output.as_bytes()).ok()
+}
+
 /// A report of a command that did not run.
 pub fn not_run(gate: GateKind, command: &CommandSpec, verdict: Verdict) -> GateReport {
     GateReport { command: command.line.clone(), ..GateReport::bare(gate, verdict) }
@@ -79,6 +94,7 @@ fn diagnostics(run: &Outcome) -> Vec<Diagnostic> {
 
 fn shorten(mut base: BaseComparison) -> BaseComparison {
     base.new_failures.truncate(DIAGNOSTICS);
+    base.contested.truncate(DIAGNOSTICS);
     base.fixed.truncate(DIAGNOSTICS);
     base
 }

@@ -64,6 +64,11 @@ pub enum Entry {
         /// What they said.
         gates: Vec<GateReport>,
     },
+    /// The base's gates in full, as an artifact: what candidates are compared with.
+    BaseKept {
+        /// What they said.
+        gates: ArtifactId,
+    },
     /// Something that listeners were told, too.
     Event {
         /// The event.

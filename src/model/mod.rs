@@ -26,7 +26,10 @@ pub use candidate::{
 pub use decision::{Basis, Confidence, Decision, Evidence, NoWinner, Outcome};
 pub use event::{EventSink, RunEvent, Stage};
 pub use exit::Exit;
-pub use gate::{BaseComparison, Diagnostic, GateKind, GateReport, Verdict};
+pub use gate::{
+    BaseComparison, Diagnostic, FlakyTest, GateKind, GateReport, OwnTest, OwnTests, TestEnd,
+    Verdict,
+};
 pub use ids::{
     ArtifactId, CandidateId, CommitId, Family, JobId, JudgeId, LaneId, RunId, RunToken, TreeId,
 };

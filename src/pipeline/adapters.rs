@@ -6,9 +6,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::memory::Memory;
 use super::{Admit, PipelineError, Prove};
 use crate::gate::{BaseGates, GateError, Gatekeeper, gated};
-use crate::journal::RunDir;
+use crate::journal::{Entry, RunDir};
 use crate::model::{Admission, CandidateId, EventSink, GatePlan, GateReport, TreeId};
 use crate::patch::{self, Rules};
 use crate::repo::Store;
@@ -51,15 +52,32 @@ pub struct GateProve {
     pub cancel: CancellationToken,
     /// What the base gave.
     pub base: tokio::sync::OnceCell<BaseGates>,
+    /// What the journal knows of them.
+    pub memory: Arc<Memory>,
     /// Masks what the gates print: they may be given secrets by name, and judges read their reports.
     pub dir: RunDir,
 }
 
 impl GateProve {
-    /// The base's own gates, run once. A resumed run whose journal holds what they said runs them for
-    /// what they leave to the candidates.
-    async fn base_gates(&self) -> Result<&BaseGates, GateError> {
-        self.base.get_or_try_init(|| self.keeper.base(&self.events, &self.cancel)).await
+    /// The base's own gates, run once. A resumed run takes them from its journal and from the cache, and
+    /// runs them again only where what they left to the candidates is gone.
+    async fn base_gates(&self) -> Result<&BaseGates, PipelineError> {
+        self.base.get_or_try_init(|| self.recalled_or_run()).await
+    }
+
+    async fn recalled_or_run(&self) -> Result<BaseGates, PipelineError> {
+        if let Some(kept) = self.memory.base_kept()?
+            && let Some(gates) = self.keeper.recall(&kept, &self.events).await?
+        {
+            return Ok(gates);
+        }
+        let gates = self.keeper.base(&self.events, &self.cancel).await?;
+        // What would be masked is not what candidates are compared with.
+        if let Some(kept) = gates.kept().filter(|kept| self.dir.artifacts().keeps_whole(kept)) {
+            let gates = self.dir.artifacts().put(&kept)?;
+            self.dir.append(&Entry::BaseKept { gates })?;
+        }
+        Ok(gates)
     }
 
     fn masked(&self, reports: Vec<GateReport>) -> Vec<GateReport> {
@@ -79,7 +97,7 @@ impl Prove for GateProve {
     ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>> {
         async move {
             let base = match self.base_gates().await {
-                Err(GateError::Cancelled) => return Ok(Vec::new()),
+                Err(_) if self.cancel.is_cancelled() => return Ok(Vec::new()),
                 base => base?,
             };
             match self.keeper.candidate(id, tree, base, &self.events, &self.cancel).await {

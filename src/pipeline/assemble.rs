@@ -285,11 +285,14 @@ impl Builder {
             self.frame.plan.gates.clone(),
             self.equipment.gate_env.clone(),
         );
+        let keeper =
+            keeper.carrying(self.frame.carry.clone()).keeping(self.dir.artifacts().clone());
         GateProve {
-            keeper: keeper.carrying(self.frame.carry.clone()),
+            keeper,
             events: self.tell.sink(),
             cancel: self.cancel.clone(),
             base: tokio::sync::OnceCell::new(),
+            memory: self.memory.clone(),
             dir: self.dir.clone(),
         }
     }

@@ -49,6 +49,7 @@ pub struct Memory {
     attempts: BTreeMap<LaneId, ArtifactId>,
     base: Option<Vec<GateReport>>,
     gates: BTreeMap<TreeId, Vec<GateReport>>,
+    base_kept: Option<ArtifactId>,
     /// What recorded calls cost.
     spent: MicroUsd,
     resumption: Option<Resumption>,
@@ -117,6 +118,7 @@ impl Memory {
                 Entry::Gated { tree: Some(tree), gates } => {
                     memory.gates.insert(tree.clone(), gates.clone());
                 }
+                Entry::BaseKept { gates } => memory.base_kept = Some(gates.clone()),
                 // What was in flight when an engine ended stays so.
                 Entry::Resumed { .. } => possibly_paid += std::mem::take(&mut open).len() as u64,
                 Entry::Event { .. } => {}
@@ -156,7 +158,7 @@ impl Memory {
         let keeps = |entry: &Entry| match entry {
             Entry::CallBegan { purpose, .. } | Entry::CallEnded { purpose, .. } => worker(purpose),
             Entry::Plan { .. } | Entry::Resumed { .. } | Entry::Event { .. } => false,
-            Entry::Attempt { .. } | Entry::Gated { .. } => true,
+            Entry::Attempt { .. } | Entry::Gated { .. } | Entry::BaseKept { .. } => true,
         };
         entries.into_iter().filter(keeps).collect()
     }
@@ -285,6 +287,14 @@ impl Memory {
         }
         self.reused().gates += 1;
         Some(kept.clone())
+    }
+
+    /// What the base's gates said in full, if that is kept.
+    pub(super) fn base_kept(&self) -> Result<Option<Vec<u8>>, JournalError> {
+        match (&self.base_kept, &self.artifacts) {
+            (Some(kept), Some(artifacts)) => artifacts.get(kept).map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn call(&self, request: &ArtifactId) -> Option<Result<ModelReply, ProviderError>> {

@@ -322,7 +322,7 @@ impl<'a> Run<'a> {
         let score = |at: usize| scores.get(at).copied().flatten().unwrap_or(0.0);
         let doubt = |at: usize| {
             let doubt = Doubt::of(&survivors[at].gates, &survivors[at].flags);
-            (doubt.left, !doubt.codes.is_empty())
+            (doubt.failing(), !doubt.codes.is_empty(), doubt.shaky)
         };
         let mut order: Vec<usize> = (0..survivors.len()).collect();
         order.sort_by(|a, b| {

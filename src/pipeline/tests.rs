@@ -154,6 +154,10 @@ fn plan(attempts: u32) -> Plan {
             timeout_seconds: 1,
             parallel: 2,
             memory_bytes: 0,
+            flaky: 0,
+            strict_tests: false,
+            own_tests: true,
+            protect: Vec::new(),
         },
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 8 },
         worker_limits: WorkerLimits {

@@ -33,6 +33,10 @@ fn record() -> RunRecord {
             timeout_seconds: 600,
             parallel: 2,
             memory_bytes: 1 << 30,
+            flaky: 0,
+            strict_tests: false,
+            own_tests: true,
+            protect: Vec::new(),
         },
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 4 },
         worker_limits: WorkerLimits {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::model::RunToken;
@@ -106,7 +107,7 @@ pub struct JobSpec {
 }
 
 /// How a job ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobStatus {
     /// It exited by itself.
     Exited(i32),

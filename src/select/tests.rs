@@ -36,7 +36,7 @@ fn picked(decision: &Decision) -> &str {
 
 #[test]
 fn a_proof_outweighs_agreement_and_trust() {
-    let idle = Doubt { left: 1, mended: false, codes: Vec::new() };
+    let idle = Doubt { left: 1, ..Doubt::default() };
     let flagged = Doubt { codes: vec!["detects-tests".to_owned()], ..Doubt::default() };
     for doubt in [idle, flagged] {
         let mut pool = vec![

@@ -163,6 +163,10 @@ impl Yard {
             timeout_seconds: 300,
             parallel: 2,
             memory_bytes: 4 << 30,
+            flaky: 0,
+            strict_tests: false,
+            own_tests: true,
+            protect: Vec::new(),
         };
         let path = std::env::var_os("PATH").unwrap_or_default();
         let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());

@@ -173,6 +173,10 @@ async fn keeper(store: &Arc<Store>, check: &str, test: &str, seconds: u64) -> Ga
         timeout_seconds: seconds,
         parallel: 2,
         memory_bytes: 4 << 30,
+        flaky: 0,
+        strict_tests: false,
+        own_tests: true,
+        protect: Vec::new(),
     };
     let tools = toolchain::discover(&path, &home);
     Gatekeeper::new(store.clone(), Some(Arc::new(launcher)), tier, tools, plan, Vec::new())
@@ -187,6 +191,7 @@ fn verdicts(reports: &[GateReport]) -> String {
     let letter = |report: &GateReport| match report.verdict {
         Verdict::Pass => 'P',
         Verdict::Fail { .. } => 'F',
+        Verdict::Contested { .. } => 'C',
         Verdict::Infra { .. } => 'I',
         Verdict::Skipped { .. } => 'S',
     };
@@ -196,9 +201,10 @@ fn verdicts(reports: &[GateReport]) -> String {
 fn reason(report: &GateReport) -> &str {
     match &report.verdict {
         Verdict::Pass => "",
-        Verdict::Fail { reason } | Verdict::Infra { reason } | Verdict::Skipped { reason } => {
-            reason
-        }
+        Verdict::Fail { reason }
+        | Verdict::Contested { reason }
+        | Verdict::Infra { reason }
+        | Verdict::Skipped { reason } => reason,
     }
 }
 

@@ -123,6 +123,29 @@ pub fn has(store: &dyn TreeStore, tree: &TreeId, path: &[u8]) -> Result<bool, St
     Ok(there)
 }
 
+/// The text of a file of a tree; none when there is no such file, or no text.
+pub fn text(
+    store: &dyn TreeStore,
+    tree: &TreeId,
+    path: &str,
+) -> Result<Option<String>, StoreError> {
+    let mut at = tree.clone();
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
+        let entry = store.tree(&at)?.into_iter().find(|entry| entry.name == part.as_bytes());
+        match (entry, parts.peek()) {
+            (Some(entry), Some(_)) if entry.mode == DIRECTORY => {
+                at = TreeId::new(entry.id.as_str())
+            }
+            (Some(entry), None) if entry.mode != DIRECTORY && entry.mode != SUBMODULE => {
+                return Ok(String::from_utf8(store.blob(&entry.id)?).ok());
+            }
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
 /// The tree with the leaves of `edits` put there or, where they are `None`, taken away. A directory
 /// that stands in a leaf's way goes, and so do directories that become empty.
 pub fn edit(
