@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,6 +19,9 @@ use tokio_util::sync::CancellationToken;
 use super::random::{Choices, random_edit};
 use super::{Fixture, snapshot, text};
 
+/// Where the program is, for a process that may not reach its own place.
+const PROGRAM: &str = "BAKEOFF_TEST_PROGRAM";
+
 /// A warden with the leave to run jobs, and the kinds of workspaces that work here. What does not work
 /// is told, with the reason.
 struct Yard {
@@ -28,7 +32,8 @@ struct Yard {
 
 impl Yard {
     fn new(fixture: &Fixture) -> Self {
-        let options = WardenOptions { program: env!("CARGO_BIN_EXE_bakeoff").into() };
+        let program = std::env::var_os(PROGRAM).unwrap_or(env!("CARGO_BIN_EXE_bakeoff").into());
+        let options = WardenOptions { program: program.into() };
         let warden = Warden::start(&options).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let permit = Permit::grant(&runtime.block_on(warden.prove()), true).unwrap();
@@ -400,4 +405,57 @@ fn lanes_side_by_side_see_neither_each_other_nor_the_users_checkout() {
         fixture.git(&["checkout", "-q", "--", "."]);
         fs::remove_file(top.join("users.txt")).unwrap();
     }
+}
+
+#[test]
+fn a_panic_ends_a_lease() {
+    let fixture = Fixture::sample();
+    let yard = Yard::new(&fixture);
+    for (backend, store) in &yard.stores {
+        let run = fixture.paths(backend.name()).run;
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let workspace = lease(store);
+            fs::write(reach(&workspace).join("README.md"), "changed\n").unwrap();
+            assert_eq!(fs::read_dir(run.join("lanes")).unwrap().count(), 1);
+            panic!("the worker's own mistake");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(fs::read_dir(run.join("lanes")).unwrap().count(), 0, "{backend:?}");
+        assert_eq!(fs::read_dir(run.join("leases")).unwrap().count(), 0, "{backend:?}");
+    }
+}
+
+/// The tests above as user 65534, who may do nothing that root may.
+#[test]
+fn all_of_this_works_for_an_ordinary_user() {
+    if !rustix::process::geteuid().is_root() {
+        return; // They were run as one already.
+    }
+    let place = tempfile::tempdir_in("/tmp").unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let copy = |from: &Path, name: &str| {
+        let to = place.path().join(name);
+        fs::copy(from, &to).unwrap();
+        to
+    };
+    let tests = copy(&std::env::current_exe().unwrap(), "tests");
+    let program = copy(env!("CARGO_BIN_EXE_bakeoff").as_ref(), "bakeoff");
+    let tmp = place.path().join("tmp");
+    fs::create_dir(&tmp).unwrap();
+    fs::set_permissions(&tmp, fs::Permissions::from_mode(0o777)).unwrap();
+    let output = Command::new(tests)
+        .args(["repo::overlay", "--skip", "ordinary_user"])
+        .current_dir("/")
+        .env_clear()
+        .envs([("PATH", "/usr/bin:/bin"), ("HOME", "/nonexistent")])
+        .env("TMPDIR", &tmp)
+        .env(PROGRAM, &program)
+        .uid(65534)
+        .gid(65534)
+        .output()
+        .unwrap();
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(" passed; 0 failed; 0 ignored"), "{said}");
+    assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0, "an ordinary user can remove all of it");
 }
