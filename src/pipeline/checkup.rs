@@ -30,7 +30,7 @@ pub async fn checkup(warden: &Warden, state: &Path, path: &OsStr, home: &Path) -
     let report = warden.prove().await;
     // Where it can't be made the directory's own line says so.
     let _ = std::fs::create_dir_all(state);
-    let spaces = Spaces::probe(warden, state, report.tier.can_mount());
+    let spaces = Spaces::try_all(warden, state, report.tier.can_mount());
     let probes = report.probes.iter();
     Checkup {
         tier: report.tier.name(),

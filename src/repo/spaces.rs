@@ -45,6 +45,33 @@ impl Backend {
         }
     }
 
+    /// All, the best first.
+    pub const ALL: [Self; 5] =
+        [Self::UserOverlay, Self::RootOverlay, Self::MemoryOverlay, Self::Reflink, Self::Copy];
+
+    /// Does with it what workers do.
+    fn attempt(self, warden: &Warden, dir: &Path) -> Tried {
+        let renames = match self {
+            Self::UserOverlay => user_overlay(warden, dir),
+            Self::RootOverlay if !rustix::process::geteuid().is_root() => {
+                Err("only root can mount one outside of a user namespace".to_owned())
+            }
+            Self::RootOverlay => match own(warden, dir, None) {
+                Ok((OverlayKind::User, _)) => {
+                    Err("root is refused a mount namespace of its own".to_owned())
+                }
+                other => other.map(|(_, renames)| renames),
+            },
+            Self::MemoryOverlay => own(warden, dir, Some(MEMORY)).map(|(_, renames)| renames),
+            Self::Reflink => by_reflink(dir),
+            Self::Copy => Ok(true),
+        };
+        match renames {
+            Ok(renames) => Tried { backend: self, trouble: None, renames },
+            Err(trouble) => Tried { backend: self, trouble: Some(trouble), renames: false },
+        }
+    }
+
     fn is_overlay(self) -> bool {
         matches!(self, Self::UserOverlay | Self::RootOverlay | Self::MemoryOverlay)
     }
@@ -80,9 +107,23 @@ impl Spaces {
     /// Tries the backends in a directory on the file system where workspaces will lie, and takes the
     /// first that works. With `over`, jobs see a workspace at the user's repository path.
     pub fn probe(warden: &Warden, dir: &Path, over: bool) -> Self {
-        let mut tried = overlays(warden, dir);
-        tried.push(by_reflink(dir));
-        tried.push(Tried { backend: Backend::Copy, trouble: None, renames: true });
+        let mut tried = Vec::new();
+        for backend in Backend::ALL {
+            tried.push(backend.attempt(warden, dir));
+            if tried.last().is_some_and(|tried| tried.trouble.is_none()) {
+                break;
+            }
+        }
+        Self::of(warden, tried, over)
+    }
+
+    /// The same, and tries the others, too.
+    pub fn try_all(warden: &Warden, dir: &Path, over: bool) -> Self {
+        let tried = Backend::ALL.iter().map(|backend| backend.attempt(warden, dir)).collect();
+        Self::of(warden, tried, over)
+    }
+
+    fn of(warden: &Warden, tried: Vec<Tried>, over: bool) -> Self {
         let good = tried.iter().find(|tried| tried.trouble.is_none());
         let backend = good.map_or(Backend::Copy, |tried| tried.backend);
         Self { backend, tried, warden: Some(warden.clone()), over }
@@ -158,42 +199,21 @@ fn lay_out(dir: &Path) -> std::io::Result<()> {
     fs::set_permissions(dir.join("upper"), fs::Permissions::from_mode(0o755))
 }
 
-/// Tries overlays: in a user namespace, as root, and with the upper directory in memory.
-fn overlays(warden: &Warden, dir: &Path) -> Vec<Tried> {
-    let root = rustix::process::geteuid().is_root();
-    let own = attempt(warden, dir, Kind { kind: None, memory: None });
-    let own_kind = own.as_ref().ok().map(|(kind, _)| *kind);
-    let own = own.map(|(_, renames)| renames);
-    let (user, as_root) = match own_kind {
-        Some(OverlayKind::Root) => {
-            let kind = Some(OverlayKind::User);
-            (attempt(warden, dir, Kind { kind, memory: None }).and_then(not_taken), own)
-        }
-        Some(OverlayKind::User) if root => {
-            (own, Err("root is refused a mount namespace of its own".to_owned()))
-        }
-        None if root => (own.clone(), own),
-        _ => (own, Err("only root can mount one outside of a user namespace".to_owned())),
-    };
-    let in_memory = attempt(warden, dir, Kind { kind: None, memory: Some(MEMORY) });
-    vec![
-        of(Backend::UserOverlay, user),
-        of(Backend::RootOverlay, as_root),
-        of(Backend::MemoryOverlay, in_memory.map(|(_, renames)| renames)),
-    ]
+/// One in the warden's own namespaces.
+fn own(warden: &Warden, dir: &Path, memory: Option<u64>) -> Result<(OverlayKind, bool), String> {
+    attempt(warden, dir, Kind { kind: None, memory })
 }
 
-/// Root can do without a user namespace, in which a directory of the base could not be renamed.
-fn not_taken((_, renames): (OverlayKind, bool)) -> Result<bool, String> {
-    let but = if renames { "" } else { "no directory of the base can be renamed in it, and " };
-    Err(format!("it works, but {but}root's own is taken"))
-}
-
-fn of(backend: Backend, outcome: Result<bool, String>) -> Tried {
-    match outcome {
-        Ok(renames) => Tried { backend, trouble: None, renames },
-        Err(trouble) => Tried { backend, trouble: Some(trouble), renames: false },
+/// One in a user namespace. Root can do without, and then it is tried and not taken: no directory of
+/// the base could be renamed in it.
+fn user_overlay(warden: &Warden, dir: &Path) -> Result<bool, String> {
+    let kind = Kind { kind: Some(OverlayKind::User), memory: None };
+    let (_, renames) = attempt(warden, dir, kind)?;
+    if renames || !matches!(own(warden, dir, None), Ok((OverlayKind::Root, true))) {
+        return Ok(renames);
     }
+    Err("it works, but no directory of the base can be renamed in it, and root's own is taken"
+        .into())
 }
 
 /// Mounts a small overlay and does in it what workers do.
@@ -205,18 +225,17 @@ fn attempt(warden: &Warden, dir: &Path, kind: Kind) -> Result<(OverlayKind, bool
     fs::create_dir(&lane).map_err(told)?;
     fs::write(lower.join("dir/below/file"), "base").map_err(told)?;
     fs::write(lower.join("gone"), "base").map_err(told)?;
-    let tried = mount(warden, &lane, vec![lower], kind)
-        .map_err(|error| error.to_string())
-        .and_then(|overlay| {
-            let renames = exercise(overlay.root.as_fd()).map_err(|(what, errno)| {
-                format!("the overlay was mounted, but {what} in it failed: {errno}")
-            })?;
-            Ok((overlay.kind, renames))
-        });
+    let overlay = mount(warden, &lane, vec![lower], kind).map_err(|error| error.to_string());
     let path = place.keep();
+    let outcome = overlay.and_then(|overlay| {
+        let renames = exercise(overlay.root.as_fd()).map_err(|(what, errno)| {
+            format!("the overlay was mounted, but {what} in it failed: {errno}")
+        });
+        Ok(((overlay.kind, renames?), overlay.mounted))
+    });
     // The overlay's own work directory has no permissions, which the plain removal stumbles over.
     files::remove(&path).map_err(told)?;
-    tried
+    outcome.map(|(found, _mounted)| found)
 }
 
 type Failed = (&'static str, Errno);
@@ -261,12 +280,11 @@ fn exercise(root: impl AsFd) -> Result<bool, Failed> {
     }
 }
 
-fn by_reflink(dir: &Path) -> Tried {
+fn by_reflink(dir: &Path) -> Result<bool, String> {
     let clone = || -> std::io::Result<()> {
         let (from, to) = (tempfile::tempfile_in(dir)?, tempfile::tempfile_in(dir)?);
         rustix::io::write(&from, &[b'x'; 4096])?;
         Ok(rustix::fs::ioctl_ficlone(&to, &from)?)
     };
-    let trouble = clone().err().map(|error| format!("share blocks in {}: {error}", dir.display()));
-    Tried { backend: Backend::Reflink, renames: trouble.is_none(), trouble }
+    clone().map(|()| true).map_err(|error| format!("share blocks in {}: {error}", dir.display()))
 }

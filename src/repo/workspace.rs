@@ -20,7 +20,7 @@ use super::scan::{Found, Scan, Untracked};
 use super::store::Store;
 use super::{delta, gitdiff, layer};
 use crate::model::LaneId;
-use crate::sandbox::{Mount, Overlay};
+use crate::sandbox::{Mount, Mounted, Overlay};
 
 /// A worker's leased workspace: a directory with the base tree and the worker's changes. Everything
 /// reaches it through `root`, so that neither a moved directory nor a symbolic link leads elsewhere.
@@ -39,6 +39,9 @@ pub struct Workspace {
     index: Option<Arc<BaseIndex>>,
     space: Space,
     lease: Option<Lease>,
+    /// Let go last: removing the directory takes the mount away at once, and in this process, while the
+    /// warden would do one after the other.
+    mounted: Option<Mounted>,
 }
 
 #[derive(Debug)]
@@ -47,15 +50,24 @@ enum Space {
     Foreign,
     /// A copy of the base, with the stamps of its files.
     Copy(Vec<Stamp>),
-    /// An overlay over the base.
-    Overlay(Overlay),
+    /// An overlay over the base, with its upper directory.
+    Overlay(OwnedFd),
 }
 
 impl Workspace {
     /// A workspace over a directory that somebody else owns: nothing is removed when it is dropped.
     pub fn borrowed(root: OwnedFd, path: PathBuf, git_dir: PathBuf) -> Self {
         let source = path.clone();
-        Self { root, path, git_dir, source, index: None, space: Space::Foreign, lease: None }
+        Self {
+            root,
+            path,
+            git_dir,
+            source,
+            index: None,
+            space: Space::Foreign,
+            lease: None,
+            mounted: None,
+        }
     }
 
     /// What a job must mount to see the workspace at `path`.
@@ -95,12 +107,13 @@ impl Store {
     }
 
     fn over_layer(&self, overlay: Overlay, dir: PathBuf, git_dir: PathBuf) -> Result<Workspace> {
+        let Overlay { root, upper, mounted, .. } = overlay;
         let source = dir.join("root");
         let path = self.seen_at(&source);
-        let root = overlay.root.try_clone().at("open", &source)?;
         write_git_dir(&git_dir, &root, &path, self.base_commit().as_str())?;
-        let (index, space) = (Some(self.base_index()), Space::Overlay(overlay));
-        Ok(Workspace { root, path, git_dir, source, index, space, lease: None })
+        let (index, space) = (Some(self.base_index()), Space::Overlay(upper));
+        let mounted = Some(mounted);
+        Ok(Workspace { root, path, git_dir, source, index, space, lease: None, mounted })
     }
 
     fn copied(&self, dir: PathBuf, git_dir: PathBuf) -> Result<Workspace> {
@@ -109,8 +122,8 @@ impl Store {
         let path = self.seen_at(&dir);
         write_git_dir(&git_dir, &root, &path, self.base_commit().as_str())?;
         git_index::write(&git_dir.join("index"), self.items(), &stamps)?;
-        let space = Space::Copy(stamps);
-        Ok(Workspace { root, path, git_dir, source: dir, index: None, space, lease: None })
+        let (index, space, lease, mounted) = (None, Space::Copy(stamps), None, None);
+        Ok(Workspace { root, path, git_dir, source: dir, index, space, lease, mounted })
     }
 
     /// Where jobs see a workspace that lies at `dir`.
@@ -128,10 +141,12 @@ impl Store {
     /// # Errors
     /// When something could not be removed; the next start's sweep tries again.
     pub fn release(&self, workspace: Workspace) -> Result<()> {
-        let Workspace { root, space, lease, .. } = workspace;
-        // It is let go before its directories are removed.
+        let Workspace { root, space, lease, mounted, .. } = workspace;
+        // Nothing holds on to the overlay when its directories are removed.
         drop((root, space));
-        lease.map_or(Ok(()), Lease::end)
+        let ended = lease.map_or(Ok(()), Lease::end);
+        drop(mounted);
+        ended
     }
 
     /// The workspace against the base tree as a git-format diff: new, changed and deleted files, modes
@@ -147,9 +162,7 @@ impl Store {
         let scan =
             Scan { items: self.items(), stamps, untracked: Untracked::Unless(self.rules()?) };
         let found = match &workspace.space {
-            Space::Overlay(overlay) => {
-                delta::run(&scan, workspace.root.as_fd(), overlay.upper.as_fd())?
-            }
+            Space::Overlay(upper) => delta::run(&scan, workspace.root.as_fd(), upper.as_fd())?,
             _ => scan.run(workspace.root.as_fd())?,
         };
         self.print_found(&found)

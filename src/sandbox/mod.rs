@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 pub use job::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network, SandboxError};
 pub use launcher::{Launcher, RunningJob};
-pub use overlay::{Overlay, OverlayKind, OverlaySpec};
+pub use overlay::{Mounted, Overlay, OverlayKind, OverlaySpec};
 pub use permit::{Permit, Proof, Waiver};
 pub use probe::{Probe, ProbeReport};
 pub use tier::Tier;

@@ -8,7 +8,8 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use super::SandboxError;
-use super::warden::{Mounted, Warden};
+pub use super::warden::Mounted;
+use super::warden::Warden;
 
 /// An overlay to mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub enum OverlayKind {
     User,
 }
 
-/// A mounted overlay. Dropping it unmounts it; what the engine still has open stays usable.
+/// A mounted overlay. What the engine still has open of it stays usable when it is unmounted.
 #[derive(Debug)]
 pub struct Overlay {
     /// Its top.
@@ -46,12 +47,14 @@ pub struct Overlay {
     pub upper: OwnedFd,
     /// Who mounted it.
     pub kind: OverlayKind,
-    _mounted: Mounted,
+    /// Dropping it unmounts the overlay. Where `dir` is removed before, that is done already: the kernel
+    /// takes away what is mounted on a directory that goes, in every namespace.
+    pub mounted: Mounted,
 }
 
 impl Overlay {
     pub(super) fn new(root: OwnedFd, upper: OwnedFd, kind: OverlayKind, mounted: Mounted) -> Self {
-        Self { root, upper, kind, _mounted: mounted }
+        Self { root, upper, kind, mounted }
     }
 }
 

@@ -65,7 +65,7 @@ type Arrived = (OverlayKind, OwnedFd, OwnedFd);
 
 /// A mount in the warden's namespaces. Dropping it takes it away.
 #[derive(Debug)]
-pub(crate) struct Mounted {
+pub struct Mounted {
     dir: PathBuf,
     memory: bool,
     warden: Warden,

@@ -16,10 +16,10 @@ mod realm;
 mod server;
 mod table;
 
-pub use client::{Warden, WardenOptions};
+pub use client::{Mounted, Warden, WardenOptions};
 pub use table::Reaped;
 
-pub(super) use client::{Mounted, Started, secret};
+pub(super) use client::{Started, secret};
 pub(super) use server::serve;
 
 /// The first argument that makes the product's program a warden.

@@ -39,7 +39,7 @@ impl Yard {
         let permit = Permit::grant(&runtime.block_on(warden.prove()), true).unwrap();
         let over = permit.tier().can_mount();
         let _run = fixture.store("probe");
-        let spaces = Spaces::probe(&warden, &fixture.paths("probe").run, over);
+        let spaces = Spaces::try_all(&warden, &fixture.paths("probe").run, over);
         let mut stores = Vec::new();
         for tried in spaces.tried() {
             let name = tried.backend.name();
