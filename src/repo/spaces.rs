@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::files;
+use super::lease::Lease;
 use crate::sandbox::{Overlay, OverlayKind, OverlaySpec, SandboxError, Warden};
 
 /// The most bytes of changes that a workspace may hold whose upper directory is in memory.
@@ -219,22 +219,24 @@ fn user_overlay(warden: &Warden, dir: &Path) -> Result<bool, String> {
 /// Mounts a small overlay and does in it what workers do.
 fn attempt(warden: &Warden, dir: &Path, kind: Kind) -> Result<(OverlayKind, bool), String> {
     let told = |error: std::io::Error| format!("try in {}: {error}", dir.display());
-    let place = tempfile::Builder::new().prefix(".overlay-").tempdir_in(dir).map_err(told)?;
-    let (lower, lane) = (place.path().join("lower"), place.path().join("lane"));
+    // Under a lease, so that it goes even when the engine is killed meanwhile.
+    let name = format!("try-{}-{:08x}", std::process::id(), fastrand::u32(..));
+    let lease = Lease::take(dir, &name, std::slice::from_ref(&name));
+    let lease = lease.map_err(|error| error.to_string())?.ok_or("it is being tried already")?;
+    let place = dir.join(name);
+    let (lower, lane) = (place.join("lower"), place.join("lane"));
     fs::create_dir_all(lower.join("dir/below")).map_err(told)?;
     fs::create_dir(&lane).map_err(told)?;
     fs::write(lower.join("dir/below/file"), "base").map_err(told)?;
     fs::write(lower.join("gone"), "base").map_err(told)?;
     let overlay = mount(warden, &lane, vec![lower], kind).map_err(|error| error.to_string());
-    let path = place.keep();
     let outcome = overlay.and_then(|overlay| {
         let renames = exercise(overlay.root.as_fd()).map_err(|(what, errno)| {
             format!("the overlay was mounted, but {what} in it failed: {errno}")
         });
         Ok(((overlay.kind, renames?), overlay.mounted))
     });
-    // The overlay's own work directory has no permissions, which the plain removal stumbles over.
-    files::remove(&path).map_err(told)?;
+    lease.end().map_err(|error| error.to_string())?;
     outcome.map(|(found, _mounted)| found)
 }
 
