@@ -42,7 +42,7 @@ pub(crate) fn make(
         files::write_leaf(root.as_fd(), &item.path, item.leaf.mode, &bytes, None)
             .at("write", to)?;
     }
-    for part in below.iter().flat_map(|below| &below.parts).filter(|part| !part.is_sources) {
+    for part in below.iter().flat_map(|below| &below.parts).filter(|part| part.sources.is_none()) {
         merge(&part.dir, to).at("copy build output to", to)?;
     }
     Ok(())

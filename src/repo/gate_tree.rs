@@ -200,7 +200,7 @@ impl GateTree {
         let work = self.dir.join("work");
         files::remove(&work).at("clean", &work)?;
         let rewritten = rewritten.iter().map(|path| lossy(path)).collect();
-        let parts = [Part::leased(upper, self.lease)].into_iter().chain(below).collect();
+        let parts = [Part::leased(upper, self.lease, None)].into_iter().chain(below).collect();
         Ok(GateLayer { parts, rewritten })
     }
 }

@@ -3,15 +3,19 @@
 //!
 //! Never here: what a candidate wrote.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use git2::{ObjectType, Oid};
+
 use super::cache::CacheEntry;
-use super::edit::Edits;
-use super::error::{RepoError, Result, lossy};
+use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::lease::Lease;
-use super::objects::{self, Item};
-use super::upper;
+use super::listing::GONE;
+use super::objects::{self, GITLINK, Item, Leaf};
+use super::scan::read_below;
+use super::{files, upper};
 
 /// Layers of output that lie under a gate's tree, the topmost first. Each goes away, or may be cleaned,
 /// when nothing stands on it any more.
@@ -25,8 +29,9 @@ pub struct GateLayer {
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) dir: PathBuf,
-    /// Sources of the base with newer times, instead of output.
-    pub(crate) is_sources: bool,
+    /// What it holds, where that is sources of a base with newer times instead of output; sorted, with
+    /// marks for sources that are gone.
+    pub(crate) sources: Option<Vec<Item>>,
     _hold: Hold,
 }
 
@@ -40,33 +45,48 @@ enum Hold {
 
 impl Part {
     /// A directory that goes away with a lease.
-    pub(crate) fn leased(dir: PathBuf, lease: Lease) -> Arc<Self> {
-        Arc::new(Self { dir, is_sources: false, _hold: Hold::Run(lease) })
-    }
-
-    /// The same, with sources of the base.
-    pub(crate) fn sources(dir: PathBuf, lease: Lease) -> Arc<Self> {
-        Arc::new(Self { dir, is_sources: true, _hold: Hold::Run(lease) })
+    pub(crate) fn leased(dir: PathBuf, lease: Lease, sources: Option<Vec<Item>>) -> Arc<Self> {
+        Arc::new(Self { dir, sources, _hold: Hold::Run(lease) })
     }
 
     /// A directory of a cache entry.
-    pub(crate) fn cached(dir: PathBuf, entry: Arc<CacheEntry>, is_sources: bool) -> Arc<Self> {
-        Arc::new(Self { dir, is_sources, _hold: Hold::Cache(entry) })
+    pub(crate) fn cached(
+        dir: PathBuf,
+        entry: Arc<CacheEntry>,
+        sources: Option<Vec<Item>>,
+    ) -> Arc<Self> {
+        Arc::new(Self { dir, sources, _hold: Hold::Cache(entry) })
     }
 
-    /// Proves that it hides and changes nothing of the base.
-    pub(crate) fn check(&self, base: &[Item]) -> Result<()> {
-        if !self.is_sources {
-            return upper::check_stripped(&self.dir, base);
-        }
-        let edits: Edits = upper::read(&self.dir, base, &[])?;
-        let is_base = |path: &[u8], leaf| leaf == objects::find(base, path).map(|at| base[at].leaf);
-        match edits.iter().find(|(path, leaf)| !is_base(path, **leaf)) {
-            Some((path, _)) => {
-                Err(RepoError::Mismatch(format!("{:?} is not the base's", lossy(path))))
+    /// Proves that sources are on disk what they are said to be.
+    fn check_disk(&self, sources: &[Item]) -> Result<()> {
+        let root = files::open_dir(&self.dir).at("open", &self.dir)?;
+        for item in sources.iter().filter(|item| ![GONE, GITLINK].contains(&item.leaf.mode)) {
+            let read = read_below(&root, &item.path, MAX_FILE).at("read", &self.dir)?;
+            let found = read.map(|(mode, bytes)| {
+                Oid::hash_object(ObjectType::Blob, &bytes).map(|id| Leaf { mode, id })
+            });
+            if found.transpose().doing("hash a file")? != Some(item.leaf) {
+                return Err(changed(&item.path));
             }
-            None => Ok(()),
         }
+        Ok(())
+    }
+}
+
+/// The largest source that is read back, in bytes.
+const MAX_FILE: u64 = 1 << 30;
+
+fn changed(path: &[u8]) -> RepoError {
+    RepoError::Mismatch(format!("{:?} is not the base's", lossy(path)))
+}
+
+/// Whether the base has at a path just what an item says.
+fn is_of(base: &[Item], item: &Item) -> bool {
+    let leaf = objects::find(base, &item.path).map(|at| base[at].leaf);
+    match item.leaf.mode {
+        GONE => leaf.is_none() && !objects::has_below(base, &item.path),
+        _ => leaf == Some(item.leaf),
     }
 }
 
@@ -82,8 +102,24 @@ impl GateLayer {
         self.parts.iter().map(|part| part.dir.as_path())
     }
 
-    /// Proves that nothing of it hides or changes what the base tracks.
+    /// Proves that nothing of it hides or changes what the base tracks. Sources of an earlier base may
+    /// lie below those of this one that take their place.
     pub(crate) fn check(&self, base: &[Item]) -> Result<()> {
-        self.parts.iter().try_for_each(|part| part.check(base))
+        let mut covered: HashSet<&[u8]> = HashSet::new();
+        for part in &self.parts {
+            let Some(sources) = &part.sources else {
+                upper::check_stripped(&part.dir, base)?;
+                continue;
+            };
+            part.check_disk(sources)?;
+            let is_covered = |path: &[u8]| {
+                [path].into_iter().chain(objects::parents(path)).any(|path| covered.contains(path))
+            };
+            if let Some(item) = sources.iter().find(|i| !is_of(base, i) && !is_covered(&i.path)) {
+                return Err(changed(&item.path));
+            }
+            covered.extend(sources.iter().map(|item| item.path.as_slice()));
+        }
+        Ok(())
     }
 }

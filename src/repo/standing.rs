@@ -101,9 +101,11 @@ struct Note {
     sources: bool,
 }
 
-/// The names in an entry: the output, the sources with newer times, the base's listing, the note.
+/// The names in an entry: the output, the sources with newer times and their listing, the base's
+/// listing, the note.
 const UPPER: &str = "upper";
 const SOURCES: &str = "sources";
+const SOURCES_LIST: &str = "sources.list";
 const TREE: &str = "tree";
 const NOTE: &str = "setup.json";
 
@@ -129,7 +131,7 @@ impl Store {
             snapshots.iter().map(|entry| name_of(Kind::Carry, entry)).collect();
         let carried: Vec<Arc<Part>> = snapshots
             .into_iter()
-            .map(|entry| Part::cached(snapshot::root(&entry), Arc::new(entry), false))
+            .map(|entry| Part::cached(snapshot::root(&entry), Arc::new(entry), None))
             .collect();
         if wish.over {
             let family = self.family(wish, &names);
@@ -220,24 +222,23 @@ impl Store {
             }
         }
         let Some((count, key, changes)) = best else { return Ok(None) };
-        let Some((parts, note)) = open(self.cache(), &key) else { return Ok(None) };
-        let layer = GateLayer { parts, rewritten: Vec::new() };
-        if count > MOST_CHANGES
-            || layer.parts.len() + 2 > MOST_PARTS
-            || layer.check(self.items()).is_err()
-        {
+        let Some((mut parts, note)) = open(self.cache(), &key) else { return Ok(None) };
+        if count > MOST_CHANGES || parts.len() + 2 > MOST_PARTS {
             return Ok(None);
         }
-        let sources: Vec<Item> = changes.into_iter().filter(|c| c.leaf.mode != GONE).collect();
-        let mut parts = layer.parts;
-        if !sources.is_empty() {
-            parts.insert(0, self.newer_sources(&sources, time)?);
+        if !changes.is_empty() {
+            parts.insert(0, self.newer_sources(changes, time)?);
         }
-        Ok(Some(Earlier { key, parts, note }))
+        let layer = GateLayer { parts, rewritten: Vec::new() };
+        if layer.check(self.items()).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(Earlier { key, parts: layer.parts, note }))
     }
 
-    /// Files of the base with a later time, as a layer of the run's own.
-    fn newer_sources(&self, sources: &[Item], time: i64) -> Result<Arc<Part>> {
+    /// Files of the base with a later time, and marks for those that are gone, as a layer of the run's
+    /// own.
+    fn newer_sources(&self, sources: Vec<Item>, time: i64) -> Result<Arc<Part>> {
         let name = format!("s{}-{}", std::process::id(), self.next_gate());
         let target = format!("gates/{name}");
         let lease = Lease::take(self.run_dir(), &name, std::slice::from_ref(&target))?
@@ -245,8 +246,10 @@ impl Store {
         let dir = self.run_dir().join(target);
         files::make_private(&dir).at("create", &dir)?;
         let to = dir.join(SOURCES);
-        layer::write(&to, self.git_dir(), sources, &[], &files::times_at(time))?;
-        Ok(Part::sources(to, lease))
+        let (there, gone): (Vec<Item>, Vec<Item>) =
+            sources.iter().cloned().partition(|item| item.leaf.mode != GONE);
+        layer::write(&to, self.git_dir(), &there, &gone, &files::times_at(time))?;
+        Ok(Part::leased(to, lease, Some(sources)))
     }
 
     /// Keeps the output of the base's gates for later runs, where it may be kept. What can't be moved
@@ -262,15 +265,12 @@ impl Store {
         if self.is_dirty() || !layer.rewritten.is_empty() {
             return Ok(layer);
         }
-        let sources = layer
-            .parts
-            .get(1)
-            .filter(|part| part.is_sources && part.dir.starts_with(self.run_dir()));
-        let sources = sources.map(|part| part.dir.clone());
+        let own = layer.parts.get(1).filter(|part| part.dir.starts_with(self.run_dir()));
+        let sources = own.and_then(|part| Some((part.dir.clone(), part.sources.clone()?)));
         let mut moved = false;
         let entry = CacheEntry::enter(self.cache(), Kind::Setup, &keep.key, |dir| {
             if cache::read_label(dir).is_none() {
-                moved = self.move_in(dir, &first, sources.as_deref(), keep)?;
+                moved = self.move_in(dir, &first, sources.as_ref(), keep)?;
             }
             Ok(())
         })?;
@@ -278,10 +278,9 @@ impl Store {
             return Ok(layer);
         }
         let entry = Arc::new(entry);
-        let own =
-            |name, is_sources| Part::cached(entry.dir().join(name), Arc::clone(&entry), is_sources);
-        let mut parts = vec![own(UPPER, false)];
-        parts.extend(sources.iter().map(|_| own(SOURCES, true)));
+        let own = |name, sources| Part::cached(entry.dir().join(name), Arc::clone(&entry), sources);
+        let mut parts = vec![own(UPPER, None)];
+        parts.extend(sources.map(|(_, sources)| own(SOURCES, Some(sources))));
         parts.extend(layer.parts.into_iter().skip(parts.len()));
         Ok(GateLayer { parts, rewritten: Vec::new() })
     }
@@ -291,7 +290,7 @@ impl Store {
         &self,
         dir: &Path,
         upper: &Path,
-        sources: Option<&Path>,
+        sources: Option<&(PathBuf, Vec<Item>)>,
         keep: &Keep,
     ) -> Result<bool> {
         let note = Note {
@@ -305,7 +304,11 @@ impl Store {
         let text = serde_json::to_vec(&note).map_err(std::io::Error::from).at("write", &path)?;
         files::replace(&path, &text).at("write", &path)?;
         listing::save(&dir.join(TREE), self.items()).at("write", dir)?;
-        for (from, to) in sources.map(|from| (from, SOURCES)).into_iter().chain([(upper, UPPER)]) {
+        if let Some((_, sources)) = sources {
+            listing::save(&dir.join(SOURCES_LIST), sources).at("write", dir)?;
+        }
+        let sources = sources.map(|(from, _)| (from.as_path(), SOURCES));
+        for (from, to) in sources.into_iter().chain([(upper, UPPER)]) {
             let to = dir.join(to);
             files::remove(&to).at("remove", &to)?;
             match fs::rename(from, &to) {
@@ -336,18 +339,17 @@ fn open(cache: &Path, key: &str) -> Option<(Vec<Arc<Part>>, Note)> {
     let entry = Arc::new(CacheEntry::find(cache, Kind::Setup, key).ok()??);
     let label = cache::read_label(entry.dir())?;
     let note = read_note(entry.dir())?;
-    let own =
-        |name, is_sources| Part::cached(entry.dir().join(name), Arc::clone(&entry), is_sources);
-    let mut parts = vec![own(UPPER, false)];
+    let own = |name, sources| Part::cached(entry.dir().join(name), Arc::clone(&entry), sources);
+    let mut parts = vec![own(UPPER, None)];
     if note.sources {
-        parts.push(own(SOURCES, true));
+        parts.push(own(SOURCES, Some(listing::load(&entry.dir().join(SOURCES_LIST)).ok()?)));
     }
     for below in &label.below {
         match below.split_once('/')? {
             ("setup", key) => parts.extend(open(cache, key)?.0),
             (_, key) => {
                 let entry = CacheEntry::find(cache, Kind::Carry, key).ok()??;
-                parts.push(Part::cached(snapshot::root(&entry), Arc::new(entry), false));
+                parts.push(Part::cached(snapshot::root(&entry), Arc::new(entry), None));
             }
         }
     }
