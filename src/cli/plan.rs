@@ -121,6 +121,7 @@ fn gates(config: &Config, flags: &GateFlags, survey: &Survey) -> Result<GatePlan
         timeout_seconds: settings.timeout_seconds.value,
         parallel: settings.parallel.value,
         memory_bytes: settings.memory_mb.value << 20,
+        disk_bytes: settings.disk_mb.value.saturating_mul(1 << 20),
     })
 }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::model::{JudgeId, Origin, Wire};
 
 const SECTIONS: [&str; 6] = ["gates", "lanes", "judges", "limits", "providers", "tools"];
-const GATES: [&str; 10] = [
+const GATES: [&str; 11] = [
     "check",
     "test",
     "setup",
@@ -23,6 +23,7 @@ const GATES: [&str; 10] = [
     "timeout_seconds",
     "parallel",
     "memory_mb",
+    "disk_mb",
     "carry",
 ];
 const LANE: [&str; 4] = ["model", "attempts", "temperature", "family"];
@@ -224,6 +225,7 @@ impl GateSettings {
         layer.set(at, table, "timeout_seconds", &mut self.timeout_seconds, convert::positive);
         layer.set(at, table, "parallel", &mut self.parallel, convert::positive32);
         layer.set(at, table, "memory_mb", &mut self.memory_mb, convert::positive);
+        layer.set(at, table, "disk_mb", &mut self.disk_mb, convert::positive);
         layer.set(at, table, "carry", &mut self.carry, convert::inner_paths);
     }
 
@@ -237,6 +239,7 @@ impl GateSettings {
         layer.set("gates.timeout_seconds", &mut self.timeout_seconds, convert::positive);
         layer.set("gates.parallel", &mut self.parallel, convert::positive32);
         layer.set("gates.memory_mb", &mut self.memory_mb, convert::positive);
+        layer.set("gates.disk_mb", &mut self.disk_mb, convert::positive);
         layer.set("gates.carry", &mut self.carry, convert::inner_paths);
     }
 }

@@ -36,6 +36,10 @@ pub fn base_verdict(run: &Outcome) -> Verdict {
             format!("the base {}; raise timeout_seconds or name a quicker command", run.ending());
         return Verdict::Infra { reason };
     }
+    if let JobStatus::DiskLimit { .. } = run.status {
+        let reason = format!("the base was {}; raise disk_mb or make room", run.ending());
+        return Verdict::Infra { reason };
+    }
     if only_soft(run) {
         return Verdict::Pass;
     }
@@ -70,6 +74,16 @@ fn verdict(base: &Outcome, run: &Outcome, comparison: &BaseComparison) -> Verdic
     if run.status == JobStatus::TimedOut {
         let base = base.elapsed.as_secs_f32();
         return fail(format!("{}; the base took {base:.1} s", run.ending()));
+    }
+    match run.status {
+        JobStatus::DiskLimit { left: None, .. } => {
+            return fail(format!("{}; the base did not", run.ending()));
+        }
+        // A full disk is the machine's trouble, whoever filled it.
+        JobStatus::DiskLimit { left: Some(_), .. } => {
+            return Verdict::Infra { reason: format!("{}; make room", run.ending()) };
+        }
+        _ => {}
     }
     let asker = if comparison.base_passed { Asker::Candidate } else { Asker::Base };
     if !run.is_success()

@@ -443,6 +443,7 @@ impl Gatekeeper {
             limits: Limits {
                 wall: Duration::from_secs(self.plan.timeout_seconds),
                 memory_bytes: self.plan.memory_bytes,
+                disk_bytes: self.plan.disk_bytes,
                 processes: PROCESSES,
                 output_bytes: OUTPUT_BYTES,
                 ..Limits::default()

@@ -154,6 +154,7 @@ fn plan(attempts: u32) -> Plan {
             timeout_seconds: 1,
             parallel: 2,
             memory_bytes: 0,
+            disk_bytes: 0,
         },
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 8 },
         worker_limits: WorkerLimits {

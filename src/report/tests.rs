@@ -33,6 +33,7 @@ fn record() -> RunRecord {
             timeout_seconds: 600,
             parallel: 2,
             memory_bytes: 1 << 30,
+            disk_bytes: 32 << 30,
         },
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 4 },
         worker_limits: WorkerLimits {

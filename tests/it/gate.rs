@@ -173,6 +173,7 @@ async fn keeper(store: &Arc<Store>, check: &str, test: &str, seconds: u64) -> Ga
         timeout_seconds: seconds,
         parallel: 2,
         memory_bytes: 4 << 30,
+        disk_bytes: 32 << 30,
     };
     let tools = toolchain::discover(&path, &home);
     Gatekeeper::new(store.clone(), Some(Arc::new(launcher)), tier, tools, plan, Vec::new())

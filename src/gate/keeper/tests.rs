@@ -161,6 +161,7 @@ fn plan(setup: &str, check: &str, test: &str) -> GatePlan {
         timeout_seconds: 60,
         parallel: 2,
         memory_bytes: 1 << 30,
+        disk_bytes: 32 << 30,
     }
 }
 

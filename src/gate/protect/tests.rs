@@ -19,6 +19,7 @@ fn plan(check: &str, test: &str) -> GatePlan {
         timeout_seconds: 60,
         parallel: 1,
         memory_bytes: 1 << 30,
+        disk_bytes: 32 << 30,
     }
 }
 
