@@ -386,10 +386,10 @@ fn take_report(entry: &mut Entry) {
 /// How a job ended, from what its init said and from the signal that ended the init, if one did.
 fn status(entry: &Entry, signal: Option<i32>) -> Result<WireStatus, WireError> {
     match (&entry.report, entry.cause) {
-        (Some(Report::Failed(error)), _) => Err(error.clone()),
         (_, Some(Cause::TimedOut)) => Ok(WireStatus::TimedOut),
         (_, Some(Cause::Disk { held, left })) => Ok(WireStatus::DiskLimit { held, left }),
         (_, Some(Cause::Killed)) => Ok(WireStatus::Killed),
+        (Some(Report::Failed(error)), None) => Err(error.clone()),
         (Some(Report::Exited(code)), None) => Ok(WireStatus::Exited(*code)),
         (Some(Report::Signalled(signal)), None) => Ok(WireStatus::Signalled(*signal)),
         // From outside, or for want of memory: a job of the strong tier can't do that to itself.
