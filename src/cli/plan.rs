@@ -126,6 +126,7 @@ fn gates(config: &Config, flags: &GateFlags, survey: &Survey) -> Result<GatePlan
         strict_tests: settings.strict_tests.value,
         own_tests: settings.own_tests.value,
         protect: settings.protect.value.clone(),
+        disk_bytes: settings.disk_mb.value.saturating_mul(1 << 20),
     })
 }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::model::{JudgeId, Origin, Wire};
 
 const SECTIONS: [&str; 6] = ["gates", "lanes", "judges", "limits", "providers", "tools"];
-const GATES: [&str; 14] = [
+const GATES: [&str; 15] = [
     "check",
     "test",
     "setup",
@@ -23,6 +23,7 @@ const GATES: [&str; 14] = [
     "timeout_seconds",
     "parallel",
     "memory_mb",
+    "disk_mb",
     "carry",
     "flaky",
     "strict_tests",
@@ -228,6 +229,7 @@ impl GateSettings {
         layer.set(at, table, "timeout_seconds", &mut self.timeout_seconds, convert::positive);
         layer.set(at, table, "parallel", &mut self.parallel, convert::positive32);
         layer.set(at, table, "memory_mb", &mut self.memory_mb, convert::positive);
+        layer.set(at, table, "disk_mb", &mut self.disk_mb, convert::positive);
         layer.set(at, table, "carry", &mut self.carry, convert::inner_paths);
         layer.set(at, table, "flaky", &mut self.flaky, convert::few);
         layer.set(at, table, "strict_tests", &mut self.strict_tests, convert::truth);
@@ -245,6 +247,7 @@ impl GateSettings {
         layer.set("gates.timeout_seconds", &mut self.timeout_seconds, convert::positive);
         layer.set("gates.parallel", &mut self.parallel, convert::positive32);
         layer.set("gates.memory_mb", &mut self.memory_mb, convert::positive);
+        layer.set("gates.disk_mb", &mut self.disk_mb, convert::positive);
         layer.set("gates.carry", &mut self.carry, convert::inner_paths);
         layer.set("gates.flaky", &mut self.flaky, convert::few);
         layer.set("gates.strict_tests", &mut self.strict_tests, convert::truth);

@@ -82,6 +82,8 @@ pub struct GateSettings {
     pub parallel: Setting<u32>,
     /// Memory of one gate's job, in MiB.
     pub memory_mb: Setting<u64>,
+    /// What one gate's job may hold on disk, in MiB.
+    pub disk_mb: Setting<u64>,
     /// Ignored directories of the checkout that are carried along as snapshots (`node_modules`).
     pub carry: Setting<Vec<String>>,
     /// How often failed tests are run again before they count as failed.
@@ -152,6 +154,7 @@ impl Default for GateSettings {
             timeout_seconds: Setting::default_of(600),
             parallel: Setting::default_of(2),
             memory_mb: Setting::default_of(8192),
+            disk_mb: Setting::default_of(32768),
             carry: Setting::default(),
             flaky: Setting::default_of(0),
             strict_tests: Setting::default_of(false),

@@ -41,7 +41,9 @@ fn gates(key: &str, value: &DeValue<'_>) -> Option<String> {
             .then(|| format!("more than {MAX_UNTRUSTED_TIMEOUT} seconds for one command")),
         "env" => Some("it passes the operator's environment to code".to_owned()),
         "setup_network" => Some("it gives code a network".to_owned()),
-        "parallel" | "memory_mb" => Some("it sets what of this machine a run may use".to_owned()),
+        "parallel" | "memory_mb" | "disk_mb" => {
+            Some("it sets what of this machine a run may use".to_owned())
+        }
         _ => Some("nothing says that a stranger may set it".to_owned()),
     }
 }

@@ -54,6 +54,7 @@ const REST: &str = r#"
 # env = ["DATABASE_URL"]
 # parallel = 2
 # memory_mb = 8192
+# disk_mb = 32768
 
 # [lanes.fast]
 # model = "openai:MODEL"

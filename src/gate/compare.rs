@@ -56,6 +56,10 @@ pub fn base_verdict(run: &Outcome, strict: bool) -> Verdict {
             format!("the base {}; raise timeout_seconds or name a quicker command", run.ending());
         return Verdict::Infra { reason };
     }
+    if let JobStatus::DiskLimit { .. } = run.status {
+        let reason = format!("the base was {}; raise disk_mb or make room", run.ending());
+        return Verdict::Infra { reason };
+    }
     if only_soft(run, strict) {
         return Verdict::Pass;
     }
@@ -121,6 +125,16 @@ fn verdict(
     let fail = |reason: String| Verdict::Fail { reason };
     if run.status == JobStatus::TimedOut {
         return timed_out(base, run, terms.limit);
+    }
+    match run.status {
+        JobStatus::DiskLimit { left: None, .. } => {
+            return fail(format!("{}; the base did not", run.ending()));
+        }
+        // A full disk is the machine's trouble, whoever filled it.
+        JobStatus::DiskLimit { left: Some(_), .. } => {
+            return Verdict::Infra { reason: format!("{}; make room", run.ending()) };
+        }
+        _ => {}
     }
     if let Some(reason) = unable(base, run, terms, comparison) {
         return Verdict::Infra { reason };

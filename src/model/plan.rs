@@ -156,6 +156,9 @@ pub struct GatePlan {
     pub parallel: u32,
     /// Memory limit of one gate's job, in bytes.
     pub memory_bytes: u64,
+    /// What one gate's job may hold on disk, in bytes.
+    #[serde(default = "no_limit")]
+    pub disk_bytes: u64,
     /// How often failed tests are run again before they count as failed.
     #[serde(default)]
     pub flaky: u32,
@@ -172,6 +175,11 @@ pub struct GatePlan {
 
 fn yes() -> bool {
     true
+}
+
+/// Of the records of builds that did not limit it.
+fn no_limit() -> u64 {
+    u64::MAX
 }
 
 /// Who judges.

@@ -158,6 +158,7 @@ fn plan(attempts: u32) -> Plan {
             strict_tests: false,
             own_tests: true,
             protect: Vec::new(),
+            disk_bytes: 0,
         },
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 8 },
         worker_limits: WorkerLimits {

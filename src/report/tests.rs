@@ -37,6 +37,7 @@ fn record() -> RunRecord {
             strict_tests: false,
             own_tests: true,
             protect: Vec::new(),
+            disk_bytes: 32 << 30,
         },
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 4 },
         worker_limits: WorkerLimits {

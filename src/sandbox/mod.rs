@@ -25,7 +25,7 @@ pub use job::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network, Sandb
 pub use launcher::{Launcher, RunningJob};
 pub use overlay::{Mounted, Overlay, OverlayKind, OverlaySpec};
 pub use permit::{Permit, Proof, Waiver};
-pub use probe::{Probe, ProbeReport};
+pub use probe::{Probe, ProbeReport, Spoil};
 pub use tier::Tier;
 pub use warden::{Reaped, Warden, WardenOptions};
 

@@ -184,6 +184,8 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
             processes: 64,
             file_bytes: 1 << 30,
             output_bytes: MAX_OUTPUT,
+            disk_bytes: 1 << 30,
+            ..Limits::default()
         },
         stdin: Vec::new(),
     })
@@ -222,6 +224,9 @@ fn answer(exit: &JobExit) -> ToolOutput {
         JobStatus::Signalled(signal) => (format!("ended by signal {signal}"), true),
         JobStatus::TimedOut => {
             (format!("stopped after {} seconds; its output so far follows", WALL.as_secs()), true)
+        }
+        JobStatus::DiskLimit { held, .. } => {
+            (format!("stopped: it held {} MiB on disk", held >> 20), true)
         }
         JobStatus::Killed => ("stopped by the engine".to_owned(), true),
     };

@@ -163,6 +163,7 @@ impl Yard {
             timeout_seconds: 300,
             parallel: 2,
             memory_bytes: 4 << 30,
+            disk_bytes: 32 << 30,
             flaky: 0,
             strict_tests: false,
             own_tests: true,

@@ -177,6 +177,7 @@ async fn keeper(store: &Arc<Store>, check: &str, test: &str, seconds: u64) -> Ga
         strict_tests: false,
         own_tests: true,
         protect: Vec::new(),
+        disk_bytes: 32 << 30,
     };
     let tools = toolchain::discover(&path, &home);
     Gatekeeper::new(store.clone(), Some(Arc::new(launcher)), tier, tools, plan, Vec::new())

@@ -69,6 +69,7 @@ impl Gatekeeper {
             limits: Limits {
                 wall: work.wall,
                 memory_bytes: self.plan.memory_bytes,
+                disk_bytes: self.plan.disk_bytes,
                 processes: PROCESSES,
                 output_bytes: OUTPUT_BYTES,
                 ..Limits::default()

@@ -165,6 +165,7 @@ fn plan(setup: &str, check: &str, test: &str) -> GatePlan {
         strict_tests: false,
         own_tests: true,
         protect: Vec::new(),
+        disk_bytes: 32 << 30,
     }
 }
 

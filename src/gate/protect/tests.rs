@@ -23,6 +23,7 @@ fn plan(check: &str, test: &str) -> GatePlan {
         strict_tests: false,
         own_tests: true,
         protect: Vec::new(),
+        disk_bytes: 32 << 30,
     }
 }
 

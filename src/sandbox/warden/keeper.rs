@@ -20,6 +20,7 @@ use super::super::jail::{
 };
 use super::super::overlay::OverlayKind;
 use super::super::tier::Tier;
+use super::meter::{Found, Meter};
 use super::output::Output;
 use super::pipes::{Side, input_of, pipe};
 use super::proto::{Reply, Request, WireError, WireSpec, WireStatus};
@@ -35,6 +36,8 @@ const TRUST: Duration = Duration::from_secs(25);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most output that is kept, whatever the job's limit: it has to fit into one frame.
 const MAX_OUTPUT: usize = 256 << 20;
+/// With less than so many bytes left on a disk a job is ended even if it holds nothing that can be seen.
+const EMERGENCY: u64 = 64 << 20;
 /// Read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -146,6 +149,7 @@ impl Keeper {
         let (output_pipe, output) = pipe(Side::Reads)?;
         let (stdin, input) = input_of(stdin)?;
         let group = Group::make(&spec, id);
+        let meter = Meter::of(&spec, scratch.as_ref().map(Scratch::path));
         let material = Material { spec: &spec, tier, group: &group, filters, stdin, output };
         let running = jail::spawn(material)?;
         let started = Instant::now();
@@ -163,6 +167,7 @@ impl Keeper {
             kill_at: None,
             killed: false,
             cause: None,
+            meter,
             report: None,
             _scratch: scratch,
             group,
@@ -281,6 +286,42 @@ impl Keeper {
         self.answer_waits(done);
     }
 
+    /// Looks at what one job has written, of those that are due: a walk is finished before the next
+    /// begins.
+    pub(super) fn measure(&mut self) {
+        let now = Instant::now();
+        let due = |entry: &Entry| entry.meter.as_ref().map(Meter::due).filter(|due| *due <= now);
+        let jobs = self.table.jobs.iter().filter(|(_, entry)| entry.cause.is_none());
+        let next = jobs.filter_map(|(&id, entry)| Some((due(entry)?, id))).min();
+        let Some((_, id)) = next else { return };
+        let meter = self.table.jobs.get_mut(&id).and_then(|entry| entry.meter.as_mut());
+        let Some(meter) = meter else { return };
+        match meter.look(now) {
+            Found::Fine => {}
+            Found::Over => {
+                let cause = Cause::Disk { held: meter.held(), left: None };
+                self.stop(id, true, cause);
+            }
+            Found::Low(left) => self.make_room(left),
+        }
+    }
+
+    /// Ends the job that holds most, one at a time: what it held goes with its tree.
+    fn make_room(&mut self, left: u64) {
+        let ending = |entry: &Entry| matches!(entry.cause, Some(Cause::Disk { .. }));
+        if self.table.jobs.values().any(ending) {
+            return;
+        }
+        let held =
+            |(&id, entry): (&u64, &Entry)| Some((entry.meter.as_ref()?.held(), entry.started, id));
+        // What holds nothing that can be seen may hold files without a name.
+        if let Some((held, _, id)) = self.table.jobs.iter().filter_map(held).max()
+            && (held > 0 || left < EMERGENCY)
+        {
+            self.stop(id, true, Cause::Disk { held, left: Some(left) });
+        }
+    }
+
     /// Kills every job and waits for that: the engine is gone.
     pub(super) fn kill_everything(&mut self) {
         for entry in self.table.jobs.values() {
@@ -345,9 +386,10 @@ fn take_report(entry: &mut Entry) {
 /// How a job ended, from what its init said and from the signal that ended the init, if one did.
 fn status(entry: &Entry, signal: Option<i32>) -> Result<WireStatus, WireError> {
     match (&entry.report, entry.cause) {
-        (Some(Report::Failed(error)), _) => Err(error.clone()),
         (_, Some(Cause::TimedOut)) => Ok(WireStatus::TimedOut),
+        (_, Some(Cause::Disk { held, left })) => Ok(WireStatus::DiskLimit { held, left }),
         (_, Some(Cause::Killed)) => Ok(WireStatus::Killed),
+        (Some(Report::Failed(error)), None) => Err(error.clone()),
         (Some(Report::Exited(code)), None) => Ok(WireStatus::Exited(*code)),
         (Some(Report::Signalled(signal)), None) => Ok(WireStatus::Signalled(*signal)),
         // From outside, or for want of memory: a job of the strong tier can't do that to itself.

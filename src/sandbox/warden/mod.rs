@@ -9,6 +9,7 @@
 mod client;
 mod files;
 mod keeper;
+mod meter;
 mod output;
 mod pipes;
 pub(crate) mod proto;

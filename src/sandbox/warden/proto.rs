@@ -66,6 +66,8 @@ pub(crate) struct WireSpec {
     pub processes: u64,
     pub file_bytes: u64,
     pub output_bytes: usize,
+    pub disk_bytes: u64,
+    pub free_bytes: u64,
 }
 
 /// [`Mount`] with every byte of its paths.
@@ -83,6 +85,7 @@ pub(crate) enum WireStatus {
     Exited(i32),
     Signalled(i32),
     TimedOut,
+    DiskLimit { held: u64, left: Option<u64> },
     Killed,
 }
 
@@ -108,6 +111,7 @@ impl From<WireStatus> for JobStatus {
             WireStatus::Exited(code) => Self::Exited(code),
             WireStatus::Signalled(signal) => Self::Signalled(signal),
             WireStatus::TimedOut => Self::TimedOut,
+            WireStatus::DiskLimit { held, left } => Self::DiskLimit { held, left },
             WireStatus::Killed => Self::Killed,
         }
     }
@@ -131,7 +135,8 @@ impl From<Mount> for WireMount {
 
 /// Splits a job's description into its wire form and its standard input.
 pub(crate) fn split(spec: JobSpec) -> (WireSpec, Vec<u8>) {
-    let Limits { wall, memory_bytes, processes, file_bytes, output_bytes } = spec.limits;
+    let Limits { wall, memory_bytes, processes, file_bytes, output_bytes, disk_bytes, free_bytes } =
+        spec.limits;
     let wire = WireSpec {
         token: spec.token.as_str().to_owned(),
         label: spec.label,
@@ -145,6 +150,8 @@ pub(crate) fn split(spec: JobSpec) -> (WireSpec, Vec<u8>) {
         processes,
         file_bytes,
         output_bytes,
+        disk_bytes,
+        free_bytes,
     };
     (wire, spec.stdin)
 }

@@ -75,6 +75,7 @@ impl Server {
             }
         }
         self.keeper.hold_deadlines();
+        self.keeper.measure();
         self.flush()
     }
 

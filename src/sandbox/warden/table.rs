@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::super::jail::{Group, Report, Running, Scratch};
 use super::super::tier::Tier;
+use super::meter::Meter;
 use super::output::Output;
 
 /// What ending the jobs of a token came to.
@@ -22,6 +23,8 @@ pub struct Reaped {
 pub(super) enum Cause {
     /// Its time was over.
     TimedOut,
+    /// It held so much on disk; with what was left, when that was the reason.
+    Disk { held: u64, left: Option<u64> },
     /// The engine wanted it.
     Killed,
 }
@@ -46,6 +49,8 @@ pub(super) struct Entry {
     /// Whether it was killed once already.
     pub killed: bool,
     pub cause: Option<Cause>,
+    /// Looks after what it writes.
+    pub meter: Option<Meter>,
     pub report: Option<Report>,
     /// Removed with the entry.
     pub _scratch: Option<Scratch>,
@@ -83,7 +88,9 @@ impl Table {
     pub(super) fn next_due(&self, now: Instant) -> Option<Duration> {
         let jobs = self.jobs.values().map(|entry| entry.kill_at.unwrap_or(entry.deadline));
         let waits = self.waiting.iter().map(|waiting| waiting.deadline);
-        jobs.chain(waits).min().map(|due| due.saturating_duration_since(now))
+        let meters = self.jobs.values().filter(|entry| entry.cause.is_none());
+        let meters = meters.filter_map(|entry| Some(entry.meter.as_ref()?.due()));
+        jobs.chain(waits).chain(meters).min().map(|due| due.saturating_duration_since(now))
     }
 
     /// Says that job `id` is gone but for `strays`; answers the waits that are over with that.

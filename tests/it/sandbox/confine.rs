@@ -354,3 +354,92 @@ fn two_jobs_do_not_see_each_other() {
         });
     }
 }
+
+/// Writes a file of 1 MiB after another, until it is stopped.
+const FILL: &str = "i=0; while head -c 1048576 /dev/zero > f$i; do i=$((i+1)); done; sleep 1000";
+
+/// Jobs that may hold 8 MiB, each with all that it can write on a disk: the upper layer of an overlay,
+/// a directory of the host, the private folder of the weaker tiers.
+fn writers(tier: Tier, dir: &Path) -> Vec<JobSpec> {
+    let limits = Limits { disk_bytes: 8 << 20, wall: PATIENCE, ..Limits::default() };
+    let job = |mounts, cwd: &str| JobSpec { mounts, limits, cwd: cwd.into(), ..sh(FILL) };
+    for name in ["base", "upper", "work", "shared"] {
+        std::fs::create_dir(dir.join(name)).unwrap();
+    }
+    let own = dir.join("shared");
+    let mut jobs = vec![job(vec![shared(&own)], own.to_str().unwrap())];
+    if tier.can_mount() {
+        let overlay = Mount::Overlay {
+            lower: vec![dir.join("base")],
+            upper: dir.join("upper"),
+            work: dir.join("work"),
+            at: "/repo".into(),
+        };
+        jobs.push(job(vec![overlay], "/repo"));
+    } else {
+        jobs.push(job(Vec::new(), "/tmp"));
+    }
+    jobs
+}
+
+#[test]
+fn a_job_that_fills_the_disk_is_ended_and_says_what_it_held() {
+    for system in ALL {
+        on(system, || async {
+            let launcher = launcher().await;
+            let dir = folder();
+            for spec in writers(launcher.tier(), dir.path()) {
+                let exit = run(&launcher, spec).await.unwrap();
+                let JobStatus::DiskLimit { held, left: None } = exit.status else {
+                    panic!("{:?}: {}", exit.status, String::from_utf8_lossy(&exit.output));
+                };
+                assert!(held > 8 << 20, "{held}");
+            }
+        });
+    }
+}
+
+#[test]
+fn what_a_shared_directory_held_before_is_not_counted() {
+    on(System::Here, || async {
+        let dir = folder();
+        for number in 0..16 {
+            std::fs::write(dir.path().join(number.to_string()), vec![1; 1 << 20]).unwrap();
+        }
+        let limits = Limits { disk_bytes: 8 << 20, ..Limits::default() };
+        // Long enough for several looks.
+        let script = "head -c 1048576 /dev/zero > more; sleep 1";
+        let spec = JobSpec { mounts: vec![shared(dir.path())], limits, ..sh(script) };
+        let spec = JobSpec { cwd: dir.path().into(), ..spec };
+        output(&launcher().await, spec).await;
+    });
+}
+
+#[test]
+fn on_a_full_disk_the_job_that_holds_most_is_ended_and_the_others_go_on() {
+    on(System::Here, || async {
+        let launcher = launcher().await;
+        let (dir, small) = (folder(), folder());
+        let post = Signpost::new(small.path());
+        let limits = Limits { wall: PATIENCE, ..Limits::default() };
+        // Holds little, and only the big one has a limit of the free space, which no disk can meet.
+        let spec = with_env(
+            sh("head -c 65536 /dev/zero > x; echo there > $SIGNPOST; sleep 1000"),
+            "SIGNPOST",
+            post.path(),
+        );
+        let mounts = vec![shared(small.path())];
+        let spec = JobSpec { mounts, limits, cwd: small.path().into(), ..spec };
+        let other = launcher.start(spec).unwrap();
+        post.reached().await;
+        let limits = Limits { free_bytes: u64::MAX, ..limits };
+        let spec = JobSpec { mounts: vec![shared(dir.path())], limits, ..sh(FILL) };
+        let exit = run(&launcher, JobSpec { cwd: dir.path().into(), ..spec }).await.unwrap();
+        let JobStatus::DiskLimit { left: Some(left), .. } = exit.status else {
+            panic!("{:?}", exit.status);
+        };
+        assert!(left < u64::MAX);
+        other.kill();
+        assert_eq!(other.ended().await.unwrap().status, JobStatus::Killed);
+    });
+}

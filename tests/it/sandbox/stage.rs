@@ -26,15 +26,64 @@ pub enum System {
     Ordinary,
     /// Namespaces and mounts are refused, as in a default container.
     NoNamespaces,
+    /// The same for an ordinary user.
+    OrdinaryNoNamespaces,
     /// Landlock is refused, too.
     Nothing,
+    /// As it is, but a protection of the sandbox is taken away: the kernel says that it did what it was
+    /// asked for, and has not.
+    Broken(Protection),
+}
+
+/// What the kernel only pretends to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Closing what a job must not inherit.
+    ClosedDescriptors,
+    /// Hiding the init from the job.
+    HiddenInit,
+    /// Filters of system calls.
+    Filters,
+    /// Filters, and the dropping of capabilities.
+    FiltersAndCapabilities,
+    /// The dropping of capabilities.
+    Capabilities,
+    /// Making somebody the reaper of orphans.
+    Reaper,
+}
+
+impl Protection {
+    /// The calls, each with the first argument of interest where only that one is pretended.
+    fn calls(self) -> Vec<(i64, Option<i32>)> {
+        let capabilities = [
+            (libc::SYS_capset, None),
+            (libc::SYS_prctl, Some(libc::PR_SET_SECUREBITS)),
+            (libc::SYS_prctl, Some(libc::PR_CAPBSET_DROP)),
+        ];
+        let filters = (libc::SYS_seccomp, None);
+        match self {
+            Self::ClosedDescriptors => vec![(libc::SYS_close_range, None)],
+            Self::HiddenInit => vec![(libc::SYS_prctl, Some(libc::PR_SET_DUMPABLE))],
+            Self::Filters => vec![filters],
+            Self::Capabilities => capabilities.into(),
+            Self::FiltersAndCapabilities => capabilities.into_iter().chain([filters]).collect(),
+            Self::Reaper => vec![(libc::SYS_prctl, Some(libc::PR_SET_CHILD_SUBREAPER))],
+        }
+    }
 }
 
 /// Those with the strong tier.
 pub const STRONG: [System; 2] = [System::Here, System::Ordinary];
 /// All.
-pub const ALL: [System; 4] =
-    [System::Here, System::Ordinary, System::NoNamespaces, System::Nothing];
+pub const ALL: [System; 5] = [
+    System::Here,
+    System::Ordinary,
+    System::NoNamespaces,
+    System::OrdinaryNoNamespaces,
+    System::Nothing,
+];
+/// Those without it.
+pub const WEAK: [System; 3] = [System::NoNamespaces, System::OrdinaryNoNamespaces, System::Nothing];
 
 /// The product's own program, where an ordinary user can execute it.
 pub fn program() -> PathBuf {
@@ -63,30 +112,62 @@ where
 }
 
 fn enter(system: System) {
-    use rustix::process::{Gid, Uid};
     match system {
         System::Here => {}
-        System::Ordinary if rustix::process::geteuid().is_root() => {
-            let (uid, gid) = (Uid::from_raw(65534), Gid::from_raw(65534));
-            rustix::thread::set_thread_groups(&[]).unwrap();
-            rustix::thread::set_thread_res_gid(gid, gid, gid).unwrap();
-            rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
-        }
-        System::Ordinary => {}
+        System::Ordinary => become_ordinary(),
         System::NoNamespaces => refuse(&[]),
+        System::OrdinaryNoNamespaces => {
+            become_ordinary();
+            refuse(&[]);
+        }
         System::Nothing => refuse(&[
             libc::SYS_landlock_create_ruleset,
             libc::SYS_landlock_add_rule,
             libc::SYS_landlock_restrict_self,
         ]),
+        System::Broken(protection) => pretend(protection),
+    }
+}
+
+/// Answers 0 to the calls of a protection, without doing anything.
+fn pretend(protection: Protection) {
+    use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for (call, argument) in protection.calls() {
+        let when = argument.map(|value| {
+            let value = u64::from(value.unsigned_abs());
+            let is = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value);
+            SeccompRule::new(vec![is.unwrap()]).unwrap()
+        });
+        rules.entry(call).or_default().extend(when);
+    }
+    answer(rules, 0);
+}
+
+/// Gives the calls of the rules this error number, in this thread and in what it starts.
+fn answer(rules: BTreeMap<i64, Vec<seccompiler::SeccompRule>>, errno: i32) {
+    use seccompiler::{SeccompAction, SeccompFilter};
+    let action = SeccompAction::Errno(errno.unsigned_abs());
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).unwrap();
+    let program: seccompiler::BpfProgram = filter.try_into().unwrap();
+    seccompiler::apply_filter(&program).unwrap();
+}
+
+/// User 65534 instead of root; everybody else is ordinary already.
+fn become_ordinary() {
+    use rustix::process::{Gid, Uid};
+    if rustix::process::geteuid().is_root() {
+        let (uid, gid) = (Uid::from_raw(65534), Gid::from_raw(65534));
+        rustix::thread::set_thread_groups(&[]).unwrap();
+        rustix::thread::set_thread_res_gid(gid, gid, gid).unwrap();
+        rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
     }
 }
 
 /// Refuses what a default container refuses, and `more`, to this thread and what it starts.
 fn refuse(more: &[i64]) {
-    use seccompiler::{
-        SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    };
+    use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
     let new = |flag: i32| {
         let flag = flag as u32 as u64;
         let operator = SeccompCmpOp::MaskedEq(flag);
@@ -101,11 +182,7 @@ fn refuse(more: &[i64]) {
     for &call in more {
         rules.insert(call, vec![]);
     }
-    let action = SeccompAction::Errno(libc::EPERM as u32);
-    let arch = std::env::consts::ARCH.try_into().unwrap();
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).unwrap();
-    let program: seccompiler::BpfProgram = filter.try_into().unwrap();
-    seccompiler::apply_filter(&program).unwrap();
+    answer(rules, libc::EPERM);
 }
 
 /// A warden of this thread.
@@ -254,8 +331,8 @@ pub fn python() -> bool {
 /// Asserts the tier that a system has.
 pub fn expected_tier(system: System) -> Tier {
     match system {
-        System::Here | System::Ordinary => Tier::Namespaces,
-        System::NoNamespaces => Tier::Landlock,
+        System::Here | System::Ordinary | System::Broken(_) => Tier::Namespaces,
+        System::NoNamespaces | System::OrdinaryNoNamespaces => Tier::Landlock,
         System::Nothing => Tier::None,
     }
 }
