@@ -245,7 +245,7 @@ async fn right_wrong_and_hostile_candidates_of_a_healthy_base() {
         stage.tree(&[(".cargo/config.toml", "[alias]\ntest = \"version\"\n")]),
         stage.tree(&[("tests/it.rs", weak)]),
     ];
-    let expected = ["PPP", "PFS", "PPF", "PPC", "PPC", "PPF", "PPF", "PPF", "PIS", "PIS", "PPI"];
+    let expected = ["PPP", "PFS", "PPF", "PPC", "PPC", "PPF", "PPF", "PPF", "PIS", "PIS", "PPP"];
     let runs = trees.iter().enumerate().map(|(index, tree)| stage.gate_tree(&base, index, tree));
     let first = futures_util::future::join_all(runs).await;
     let told: Vec<String> = first.iter().map(|reports| verdicts(reports)).collect();
@@ -255,6 +255,9 @@ async fn right_wrong_and_hostile_candidates_of_a_healthy_base() {
     assert!(reason(gate(&first[2], GateKind::Test)).contains("tests/it.rs::multiplies"));
     assert!(reason(gate(&first[6], GateKind::Test)).contains("did not run"));
     assert_eq!(stage.keeper.flags(&trees[3]).await.unwrap()[0].code, "changes-tests");
+    // Weaker tests and nothing else leave the program as it was, and are nothing to pick.
+    let flags = stage.keeper.flags(&trees[10]).await.unwrap();
+    assert!(flags.iter().any(|flag| flag.code == "changes-only-tests"), "{flags:?}");
     // The same trees alone and side by side get the same verdicts.
     for (index, tree) in trees.iter().enumerate().take(3) {
         assert_eq!(verdicts(&stage.gate_tree(&base, index, tree).await), expected[index]);
