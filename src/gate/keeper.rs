@@ -397,14 +397,13 @@ impl Gatekeeper {
 
     /// Nothing is left of a candidate that changes only what comes from the base.
     fn hollow(&self, gate: GateKind, gated: &Gated) -> Option<String> {
-        if gated.silences_only {
-            let reason = "it adds only words that silence a check, so nothing of it was proved";
-            return Some(reason.to_owned());
-        }
         let tree = if gate == GateKind::Test { &gated.test } else { &gated.check };
         // Tests alone are a change, too: they are run apart.
-        let adds_tests = gate == GateKind::Test && !gated.tests.added.is_empty();
-        (*tree == self.grounds.base() && !gated.restored.is_empty() && !adds_tests).then(|| {
+        let is_hollow = *tree == self.grounds.base()
+            && !gated.restored.is_empty()
+            && !gated.only_tests
+            && (gate != GateKind::Test || gated.tests.added.is_empty());
+        is_hollow.then(|| {
             let paths = gated.restored.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
             format!("it changes only what comes from the base for this gate ({paths}), so nothing of it was proved")
         })

@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::{Admit, PipelineError, Prove};
 use crate::gate::{BaseGates, GateError, Gatekeeper, gated};
 use crate::journal::{Entry, RunDir};
-use crate::model::{Admission, CandidateId, EventSink, GatePlan, GateReport, TreeId};
+use crate::model::{Admission, CandidateId, EventSink, Flag, GatePlan, GateReport, TreeId};
 use crate::patch::{self, Rules};
 use crate::repo::Store;
 
@@ -31,8 +31,15 @@ impl Admit for PatchAdmit {
         let mut admission = patch::admit(diff, base, store, &self.rules).map_err(failed)?;
         if let Admission::Admitted { tree, flags, .. } = &mut admission {
             let touched = gated(store, base, tree, &self.gates).map_err(failed)?.flags;
-            let known: Vec<Option<String>> = flags.iter().map(|flag| flag.path.clone()).collect();
-            flags.extend(touched.into_iter().filter(|flag| !known.contains(&flag.path)));
+            // Admission knows gates by their names alone, so that the gates' own word is the better one.
+            let same = |flag: &Flag, other: &Flag| {
+                flag.path == other.path
+                    && (flag.code == other.code || other.code.starts_with("touches-"))
+            };
+            flags.retain(|flag| {
+                flag.code != "touches-gate" || !touched.iter().any(|other| same(flag, other))
+            });
+            flags.extend(touched);
         }
         Ok(admission)
     }

@@ -11,6 +11,7 @@
 
 mod always;
 mod depend;
+mod fits;
 mod inline;
 mod jsonc;
 mod merge;
@@ -51,8 +52,8 @@ pub struct Gated {
     pub flags: Vec<Flag>,
     /// Paths that were put back or taken away in either tree, sorted; tests that it adds not among them.
     pub restored: Vec<String>,
-    /// Whether it adds only words that silence a check.
-    pub silences_only: bool,
+    /// Whether it adds and changes tests, and nothing else.
+    pub only_tests: bool,
 }
 
 /// Makes the gated trees of an admitted one. Pure but for the objects that it writes.
@@ -81,7 +82,7 @@ type Edits = BTreeMap<Vec<u8>, Option<Leaf>>;
 
 pub(super) struct Work<'a> {
     pub(super) store: &'a dyn TreeStore,
-    base: &'a TreeId,
+    pub(super) base: &'a TreeId,
     flags: Vec<Flag>,
     /// What the check tree has otherwise than the admitted one.
     check: Edits,
@@ -242,8 +243,20 @@ impl<'a> Work<'a> {
             Some(_) => Some(tree::edit(self.store, self.base, &self.own)?),
             None => None,
         };
-        let silences_only =
-            !self.plain.is_empty() && tree::edit(self.store, admitted, &self.plain)? == *self.base;
+        let mut flags = self.flags;
+        let mut flag = |code: &str, detail: &str| {
+            flags.push(Flag { code: code.to_owned(), path: None, detail: detail.to_owned() });
+        };
+        if !self.plain.is_empty() && tree::edit(self.store, admitted, &self.plain)? == *self.base {
+            flag(
+                "silences-only",
+                "adds comments that silence a check or address a judge, and nothing else",
+            );
+        }
+        let only_tests = self.check.is_empty() && test == *self.base;
+        if only_tests && self.tests.added.is_empty() {
+            flag("changes-only-tests", "changes tests of the base and nothing else");
+        }
         Ok(Gated {
             check,
             test,
@@ -251,9 +264,9 @@ impl<'a> Work<'a> {
             own_on_base,
             tests: self.tests,
             dependencies: self.dependencies,
-            flags: self.flags,
+            flags,
             restored: restored.into_iter().collect(),
-            silences_only,
+            only_tests,
         })
     }
 }

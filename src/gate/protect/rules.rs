@@ -28,6 +28,8 @@ pub enum Class {
 pub struct Commands {
     dir: String,
     named: Vec<String>,
+    /// What `make` is told to make: a file of that name would be taken for made.
+    targets: Vec<String>,
     protect: globset::GlobSet,
 }
 
@@ -56,13 +58,21 @@ impl Commands {
                 texts.extend(read(&at(file)));
             }
         }
+        let targets = lines
+            .iter()
+            .flat_map(|line| line.split(['&', '|', ';']))
+            .filter_map(|part| part.trim().strip_prefix("make "))
+            .flat_map(str::split_whitespace)
+            .filter(|word| !word.starts_with('-') && !word.contains('='))
+            .map(str::to_owned)
+            .collect();
         let named = texts
             .iter()
             .flat_map(|text| text.split(['&', '|', ';', '(', ')', '\n']))
             .flat_map(named)
             .map(|word| word.trim_start_matches("./").to_owned())
             .collect();
-        Self { dir, named, protect: globs(&plan.protect) }
+        Self { dir, named, targets, protect: globs(&plan.protect) }
     }
 
     /// Whether a command line names this path as something that it runs or is configured by, or the
@@ -169,6 +179,10 @@ pub fn classify(
         return Ok(counts.then_some(Class::Mixed(kind)));
     }
     if change.base.is_none() {
+        let first = commands.inner(path).unwrap_or(path).split('/').next().unwrap_or("");
+        if commands.targets.iter().any(|target| target == first) && !beside(first)? {
+            return Ok(Some(Class::Outranks));
+        }
         if outranks(path, &parts, name, commands, beside)? {
             return Ok(Some(Class::Outranks));
         }

@@ -2,7 +2,7 @@
 //! stand in Rust's source files.
 
 use super::tree::{Change, Leaf};
-use super::{ChangedTest, StoreError, Work, always, inline, suppress};
+use super::{ChangedTest, StoreError, Work, always, fits, inline, suppress, tree};
 
 impl Work<'_> {
     /// Only what it adds is looked at.
@@ -26,6 +26,12 @@ impl Work<'_> {
         if always::is_equal_to_all(path, &old, &new) {
             let detail = "adds a comparison that is always true".to_owned();
             self.flag("weakens-tests", path, detail);
+        }
+        let near = tree::tests_near(self.store, self.base, path)?;
+        if fits::fits(path, &old, &new, &near) {
+            let detail =
+                "answers what a test expects for just the values that the test uses".to_owned();
+            self.flag("fits-tests", path, detail);
         }
         if path.ends_with(".rs") {
             self.restore_inline(change, path, now, &old, &new)?;

@@ -219,7 +219,9 @@ fn words_that_silence_a_check_are_flagged_and_whole_files_disarmed() {
         ("src/lib.rs", "#[cfg(any())]\nmod tests {}\n", "weakens-tests"),
     ] {
         let (_, _, admitted, gated) = gate(&[(path, text)]);
-        assert_eq!((codes(&gated), &gated.check), (vec![code], &admitted), "{text}");
+        let told: Vec<&str> =
+            codes(&gated).into_iter().filter(|code| *code != "silences-only").collect();
+        assert_eq!((told, &gated.check), (vec![code], &admitted), "{text}");
     }
 }
 

@@ -67,6 +67,12 @@ pub const WORDS: &[(&str, &[&str], &str)] = &[
     ("#[cfg(not(test))]", RUST, DETECTS),
     ("cfg!(test)", RUST, DETECTS),
     ("NEXTEST", RUST, DETECTS),
+    ("/deps/", RUST, DETECTS),
+    ("env::var(\"CI\")", RUST, DETECTS),
+    ("process.env.CI", SCRIPT, DETECTS),
+    ("environ.get(\"CI\"", PYTHON, DETECTS),
+    ("environ[\"CI\"]", PYTHON, DETECTS),
+    ("os.Getenv(\"CI\")", GO, DETECTS),
     ("testing.Testing()", GO, DETECTS),
     ("flag.Lookup(\"test.", GO, DETECTS),
     (".test\")", GO, DETECTS),
@@ -135,6 +141,8 @@ pub const STACK: &[(&str, &[&str])] = &[
     ("Backtrace::capture(", RUST),
     ("Backtrace::force_capture(", RUST),
     ("runtime.Caller", GO),
+    ("thread::current().name()", RUST),
+    ("current_exe()", RUST),
 ];
 
 /// Words that switch off a whole file, and what they become: no meaning.
