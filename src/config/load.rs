@@ -7,12 +7,12 @@ use toml::de::{DeTable, DeValue};
 use super::error::{ConfigError, Problem};
 use super::reader::{Convert, Layer, dotted};
 use super::{
-    Config, GateSettings, JudgeSettings, LaneConfig, LimitSettings, Price, ProviderConfig, Setting,
-    Sources, convert, lane, providers,
+    Config, GateSettings, JudgeSettings, LaneConfig, LimitSettings, PatchSettings, Price,
+    ProviderConfig, Setting, Sources, convert, lane, providers,
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 6] = ["gates", "lanes", "judges", "limits", "providers", "tools"];
+const SECTIONS: [&str; 7] = ["gates", "patch", "lanes", "judges", "limits", "providers", "tools"];
 const GATES: [&str; 10] = [
     "check",
     "test",
@@ -25,6 +25,7 @@ const GATES: [&str; 10] = [
     "memory_mb",
     "carry",
 ];
+const PATCH: [&str; 3] = ["links", "submodules", "binary"];
 const LANE: [&str; 4] = ["model", "attempts", "temperature", "family"];
 const JUDGES: [&str; 5] = ["enabled", "use", "models", "synth", "finalists"];
 const LIMITS: [&str; 7] = [
@@ -92,6 +93,7 @@ impl Config {
             let Some(table) = layer.table(name, value) else { continue };
             match name {
                 "gates" => self.gates.read(layer, table),
+                "patch" => self.patch.read(layer, table),
                 "judges" => self.judges.read(layer, table),
                 "limits" => self.limits.read(layer, table),
                 "lanes" => self.read_lanes(layer, table),
@@ -174,6 +176,7 @@ impl Config {
         providers::read_environment(&mut self.providers, env);
         let mut layer = Environment { env, problems: Vec::new() };
         self.gates.environment(&mut layer);
+        self.patch.environment(&mut layer);
         self.judges.environment(&mut layer);
         self.limits.environment(&mut layer);
         if layer.problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid(layer.problems)) }
@@ -238,6 +241,22 @@ impl GateSettings {
         layer.set("gates.parallel", &mut self.parallel, convert::positive32);
         layer.set("gates.memory_mb", &mut self.memory_mb, convert::positive);
         layer.set("gates.carry", &mut self.carry, convert::inner_paths);
+    }
+}
+
+impl PatchSettings {
+    fn read(&mut self, layer: &mut Layer<'_>, table: &DeTable<'_>) {
+        let at = "patch";
+        layer.unknown(at, table, &PATCH);
+        layer.set(at, table, "links", &mut self.links, convert::truth);
+        layer.set(at, table, "submodules", &mut self.submodules, convert::truth);
+        layer.set(at, table, "binary", &mut self.binary, convert::truth);
+    }
+
+    fn environment(&mut self, layer: &mut Environment<'_>) {
+        layer.set("patch.links", &mut self.links, convert::truth);
+        layer.set("patch.submodules", &mut self.submodules, convert::truth);
+        layer.set("patch.binary", &mut self.binary, convert::truth);
     }
 }
 

@@ -43,6 +43,12 @@ const REST: &str = r#"
 # parallel = 2
 # memory_mb = 8192
 
+# Symbolic links, submodules and binary contents in diffs are refused unless allowed here.
+# [patch]
+# links = false
+# submodules = false
+# binary = false
+
 # [lanes.fast]
 # model = "openai:MODEL"
 # attempts = 3

@@ -20,7 +20,9 @@ use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
 use crate::journal::{Masker, RunDir};
-use crate::model::{BaseRecord, EventSink, Plan, RunKind, RunRecord, SandboxRecord, Warning, Wire};
+use crate::model::{
+    BaseRecord, EventSink, PatchPlan, Plan, RunKind, RunRecord, SandboxRecord, Warning, Wire,
+};
 use crate::patch::Rules;
 use crate::prompt::Instructions;
 use crate::repo::{Store, StorePaths};
@@ -205,7 +207,7 @@ impl Builder {
             work: work.map(|work| Box::new(work) as _),
             admit: Box::new(PatchAdmit {
                 store: self.store.clone(),
-                rules: Rules::default(),
+                rules: rules(&plan.patch),
                 gates: plan.gates.clone(),
             }),
             prove: Box::new(self.prove()),
@@ -375,4 +377,10 @@ fn secret() -> Result<[u8; 32], PipelineError> {
     rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())
         .map_err(|error| PipelineError::Internal(format!("no random numbers: {error}")))?;
     Ok(secret)
+}
+
+/// What diffs may do, by the plan; their sizes are the built-in ones.
+fn rules(patch: &PatchPlan) -> Rules {
+    let PatchPlan { links, submodules, binary } = *patch;
+    Rules { links, submodules, binary, ..Rules::default() }
 }

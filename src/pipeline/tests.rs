@@ -155,6 +155,7 @@ fn plan(attempts: u32) -> Plan {
             parallel: 2,
             memory_bytes: 0,
         },
+        patch: PatchPlan::default(),
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 8 },
         worker_limits: WorkerLimits {
             max_tool_iterations: 1,

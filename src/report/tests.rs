@@ -34,6 +34,7 @@ fn record() -> RunRecord {
             parallel: 2,
             memory_bytes: 1 << 30,
         },
+        patch: PatchPlan::default(),
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 4 },
         worker_limits: WorkerLimits {
             max_tool_iterations: 90,
