@@ -38,6 +38,7 @@ pub fn resolve(mut from: Ingredients<'_>) -> Result<(Plan, Config), CliError> {
     let lanes = lanes(config, from.lanes)?;
     let plan = Plan {
         gates: gates(config, from.gates, from.survey)?,
+        patch: config.patch.plan(),
         judging: judging(config, from.judges, &lanes, from.task.is_some())?,
         lanes,
         task: from.task,

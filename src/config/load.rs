@@ -7,12 +7,12 @@ use toml::de::{DeTable, DeValue};
 use super::error::{ConfigError, Problem};
 use super::reader::{Convert, Layer, dotted};
 use super::{
-    Config, GateSettings, JudgeSettings, LaneConfig, LimitSettings, Price, ProviderConfig, Setting,
-    Sources, convert, lane, providers,
+    Config, GateSettings, JudgeSettings, LaneConfig, LimitSettings, PatchSettings, Price,
+    ProviderConfig, Setting, Sources, convert, lane, providers,
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 6] = ["gates", "lanes", "judges", "limits", "providers", "tools"];
+const SECTIONS: [&str; 7] = ["gates", "patch", "lanes", "judges", "limits", "providers", "tools"];
 const GATES: [&str; 15] = [
     "check",
     "test",
@@ -30,6 +30,7 @@ const GATES: [&str; 15] = [
     "own_tests",
     "protect",
 ];
+const PATCH: [&str; 3] = ["links", "submodules", "binary"];
 const LANE: [&str; 4] = ["model", "attempts", "temperature", "family"];
 const JUDGES: [&str; 5] = ["enabled", "use", "models", "synth", "finalists"];
 const LIMITS: [&str; 7] = [
@@ -97,6 +98,7 @@ impl Config {
             let Some(table) = layer.table(name, value) else { continue };
             match name {
                 "gates" => self.gates.read(layer, table),
+                "patch" => self.patch.read(layer, table),
                 "judges" => self.judges.read(layer, table),
                 "limits" => self.limits.read(layer, table),
                 "lanes" => self.read_lanes(layer, table),
@@ -179,6 +181,7 @@ impl Config {
         providers::read_environment(&mut self.providers, env);
         let mut layer = Environment { env, problems: Vec::new() };
         self.gates.environment(&mut layer);
+        self.patch.environment(&mut layer);
         self.judges.environment(&mut layer);
         self.limits.environment(&mut layer);
         if layer.problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid(layer.problems)) }
@@ -253,6 +256,22 @@ impl GateSettings {
         layer.set("gates.strict_tests", &mut self.strict_tests, convert::truth);
         layer.set("gates.own_tests", &mut self.own_tests, convert::truth);
         layer.set("gates.protect", &mut self.protect, convert::inner_paths);
+    }
+}
+
+impl PatchSettings {
+    fn read(&mut self, layer: &mut Layer<'_>, table: &DeTable<'_>) {
+        let at = "patch";
+        layer.unknown(at, table, &PATCH);
+        layer.set(at, table, "links", &mut self.links, convert::truth);
+        layer.set(at, table, "submodules", &mut self.submodules, convert::truth);
+        layer.set(at, table, "binary", &mut self.binary, convert::truth);
+    }
+
+    fn environment(&mut self, layer: &mut Environment<'_>) {
+        layer.set("patch.links", &mut self.links, convert::truth);
+        layer.set("patch.submodules", &mut self.submodules, convert::truth);
+        layer.set("patch.binary", &mut self.binary, convert::truth);
     }
 }
 

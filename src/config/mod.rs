@@ -27,7 +27,7 @@ pub use setting::Setting;
 pub use starter::starter;
 pub use trust::{TrustError, TrustStore, content_hash};
 
-use crate::model::{JudgeId, MicroUsd, ModelRef, WorkerLimits};
+use crate::model::{JudgeId, MicroUsd, ModelRef, PatchPlan, WorkerLimits};
 
 /// Where settings come from. The caller reads them: this module touches neither disk nor environment.
 pub struct Sources<'a> {
@@ -51,6 +51,8 @@ pub struct Config {
     /// The lanes that a run uses when none is asked for: the repository's choice if it names any, else
     /// the user's, in the order of the file.
     pub lane_names: Vec<String>,
+    /// `[patch]`.
+    pub patch: PatchSettings,
     /// `[judges]`.
     pub judges: JudgeSettings,
     /// `[limits]`.
@@ -94,6 +96,28 @@ pub struct GateSettings {
     pub own_tests: Setting<bool>,
     /// Globs of further paths that come from the base while the gates run (lock files, say).
     pub protect: Setting<Vec<String>>,
+}
+
+/// `[patch]`: what diffs may do beyond changing text in regular files.
+#[derive(Clone, Debug, Default)]
+pub struct PatchSettings {
+    /// Symbolic links whose target stays inside the tree.
+    pub links: Setting<bool>,
+    /// Commits of submodules, and `.gitmodules`.
+    pub submodules: Setting<bool>,
+    /// Binary contents.
+    pub binary: Setting<bool>,
+}
+
+impl PatchSettings {
+    /// The same for the plan.
+    pub fn plan(&self) -> PatchPlan {
+        PatchPlan {
+            links: self.links.value,
+            submodules: self.submodules.value,
+            binary: self.binary.value,
+        }
+    }
 }
 
 /// `[judges]`: who judges.
@@ -196,6 +220,7 @@ impl Default for Config {
             gates: GateSettings::default(),
             lanes: BTreeMap::new(),
             lane_names: Vec::new(),
+            patch: PatchSettings::default(),
             judges: JudgeSettings::default(),
             limits: LimitSettings::default(),
             providers: providers::built_in(),

@@ -22,6 +22,8 @@ pub fn refusal(path: &str, value: &DeValue<'_>) -> Option<String> {
                 .to_owned(),
         ),
         "lanes" => None,
+        "patch" if value.as_bool() == Some(false) => None,
+        "patch" => Some("it lets more in than text in regular files".to_owned()),
         "judges" => Some("it names who judges what this repository produces".to_owned()),
         "providers" => Some("it names a server and a key that goes there".to_owned()),
         "limits" => Some("it sets what a run may spend".to_owned()),

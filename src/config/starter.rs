@@ -56,6 +56,12 @@ const REST: &str = r#"
 # memory_mb = 8192
 # disk_mb = 32768
 
+# Symbolic links, submodules and binary contents in diffs are refused unless allowed here.
+# [patch]
+# links = false
+# submodules = false
+# binary = false
+
 # [lanes.fast]
 # model = "openai:MODEL"
 # attempts = 3

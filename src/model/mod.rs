@@ -34,8 +34,8 @@ pub use ids::{
     ArtifactId, CandidateId, CommitId, Family, JobId, JudgeId, LaneId, RunId, RunToken, TreeId,
 };
 pub use plan::{
-    CheckTool, CommandSpec, GatePlan, JudgePlan, Lane, ModelRef, Origin, Plan, RunLimits, Wire,
-    WorkerLimits,
+    CheckTool, CommandSpec, GatePlan, JudgePlan, Lane, ModelRef, Origin, PatchPlan, Plan,
+    RunLimits, Wire, WorkerLimits,
 };
 pub use record::{
     BaseRecord, CandidateRecord, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption, RunKind,

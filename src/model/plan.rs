@@ -182,6 +182,17 @@ fn no_limit() -> u64 {
     u64::MAX
 }
 
+/// What diffs may do beyond changing text in regular files. Nothing of it by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PatchPlan {
+    /// Symbolic links whose target stays inside the tree.
+    pub links: bool,
+    /// Commits of submodules, and `.gitmodules`.
+    pub submodules: bool,
+    /// Binary contents.
+    pub binary: bool,
+}
+
 /// Who judges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JudgePlan {
@@ -236,6 +247,9 @@ pub struct Plan {
     pub lanes: Vec<Lane>,
     /// The gates.
     pub gates: GatePlan,
+    /// What diffs may do. Records of before it was there have none of it.
+    #[serde(default)]
+    pub patch: PatchPlan,
     /// The judges.
     pub judging: JudgePlan,
     /// Limits of each worker run.

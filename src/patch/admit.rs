@@ -221,6 +221,8 @@ fn source(
             None if file.may_create => Ok(None),
             None => Err(refuse("no-such-file", "the diff changes a file that is not there")
                 .at(old)
+                .expected(b"a file")
+                .found(b"nothing")
                 .into()),
         };
     };

@@ -151,7 +151,8 @@ fn put(
 }
 
 /// Where a last hunk goes on after its counts are used up, git would read only the counted part. If
-/// that part applies on its own and gives something else, the diff has two meanings.
+/// that part applies on its own and gives something else, the diff has two meanings. A part without
+/// context always does: git asks little of its place.
 fn check_overrun(hunks: &[Hunk], old: &[u8], base: Base, applied: &Applied) -> Result<(), Refusal> {
     let Some((last, before)) = hunks.split_last() else { return Ok(()) };
     let Counts::Overrun(counted) = last.counts else { return Ok(()) };
@@ -160,15 +161,17 @@ fn check_overrun(hunks: &[Hunk], old: &[u8], base: Base, applied: &Applied) -> R
     if short.lines.iter().all(|line| line.kind == LineKind::Context) {
         return Ok(());
     }
+    let bare = short.leading() == 0 && short.trailing() == 0;
     let mut hunks = before.to_vec();
     hunks.push(short);
-    match apply_hunks(&hunks, old, base) {
-        Ok(other) if other.bytes != applied.bytes => Err(refuse(
+    let differs = |other: Applied| other.bytes != applied.bytes;
+    match bare || apply_hunks(&hunks, old, base).is_ok_and(differs) {
+        true => Err(refuse(
             "hunk-counts",
             "the header counts fewer lines than follow, and both readings apply: send right counts",
         )
         .hunk(hunks.len())),
-        _ => Ok(()),
+        false => Ok(()),
     }
 }
 
@@ -252,6 +255,11 @@ mod tests {
         assert_eq!(run(&lines(1..=4), short), Ok("1\nx\n3\n4\n".into()));
         let open = "@@ -1,2 +1,2 @@\n-a\n+x\n b\n+c\n";
         assert_eq!(run("a\nb\n", open), Err("hunk-counts".into()));
+        // Found by fuzzing: git puts a counted part without context where we would not.
+        let bare = "@@ -8,0 +1 @@\n+x\n+y\n 1\n";
+        assert_eq!(run(&lines(1..=4), bare), Err("hunk-counts".into()));
+        let gone = "@@ -3,2 +3,0 @@\n-3\n-4\n+x\n";
+        assert_eq!(run(&lines(1..=4), gone), Err("hunk-counts".into()));
     }
 
     #[test]

@@ -226,7 +226,8 @@ impl<'a> Document<'a> {
         if let Some(found) = fence(text).filter(|_| !self.gap.mail) {
             return self.fence_line(found, text);
         }
-        if text.starts_with(b"@@") {
+        // In the message of a mail, only what git takes for a hunk can be one.
+        if text.starts_with(if self.gap.mail { b"@@ -" } else { b"@@" }) {
             return Err(refuse("no-file-header", "a hunk has no `---` and `+++` lines before it")
                 .found(text));
         }
@@ -370,7 +371,7 @@ mod tests {
     fn mails_are_read_one_after_another() {
         let mail = |diff: &str| {
             format!(
-                "From {} Mon Sep 17 00:00:00 2001\nSubject: x\n\n```\ntext\n---\n x | 2 +-\n\n{diff}-- \n2.47.3\n\n",
+                "From {} Mon Sep 17 00:00:00 2001\nSubject: x\n\n```\n@@text\n---\n x | 2 +-\n\n{diff}-- \n2.47.3\n\n",
                 "1".repeat(40)
             )
         };

@@ -37,7 +37,12 @@ pub(super) fn parse(source: &Source<'_>) -> Result<Patch, Refusal> {
         return Err(refuse("several-diffs", "beside the envelope there is another diff: send one"));
     }
     let files = Reader { lines: &lines[begin + 1..end], at: 0, first: begin + 2 }.files()?;
-    Ok(Patch { files, repairs: repairs(outside()), crlf: source.crlf, several: false })
+    let mut repairs = repairs(outside());
+    if source.mark {
+        let detail = "a byte order mark before the diff was taken off".to_owned();
+        repairs.push(Repair { code: "byte-order-mark".to_owned(), detail });
+    }
+    Ok(Patch { files, repairs, crlf: source.crlf, several: false })
 }
 
 fn repairs<'a>(outside: impl Iterator<Item = &'a RawLine<'a>>) -> Vec<Repair> {
@@ -239,6 +244,8 @@ mod tests {
             b"class A\nfn f\nx\nz\nend\n"
         );
         assert_eq!(patch.repairs()[0].code, "prose-around");
+        let marked = read("\u{feff}*** Begin Patch\n*** Delete File: d\n*** End Patch\n").unwrap();
+        assert_eq!(marked.repairs()[0].code, "byte-order-mark");
     }
 
     #[test]

@@ -184,7 +184,9 @@ fn recount(
             "the header counts {} old and {} new lines, but {old} and {new} follow",
             ranges.old_count, ranges.new_count
         ),
-    );
+    )
+    .expected(format!("{} old and {} new lines", ranges.old_count, ranges.new_count).as_bytes())
+    .found(format!("{old} old and {new} new lines").as_bytes());
     if lines.is_empty() {
         return Err(wrong);
     }
@@ -200,11 +202,8 @@ fn recount(
     }
     let hunk = make(ranges, lines, Counts::Recounted);
     if last && may_be_cut(&hunk, missing, whole) {
-        return Err(refuse(
-            "truncated",
-            "the last hunk is shorter than its header says: the diff seems to be cut off",
-        )
-        .expected(wrong.message.as_bytes()));
+        let message = "the last hunk is shorter than its header says: the diff seems to be cut off";
+        return Err(Refusal { code: "truncated".into(), message: message.into(), ..wrong });
     }
     Ok(hunk)
 }

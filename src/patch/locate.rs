@@ -120,17 +120,20 @@ impl<'a> Image<'a> {
         let Some(at) = at else {
             return Err(self.missed(by_old.unwrap_or(0), old));
         };
-        match self.base {
-            Base::Proven => Ok(at),
-            Base::Other => Err(no_context("the diff was made from another version of the file")),
-            Base::Unsaid if old.is_empty() => {
-                Err(no_context("nothing shows that the place is right"))
-            }
+        let why = match self.base {
+            Base::Proven => return Ok(at),
+            Base::Other => "the diff was made from another version of the file",
+            Base::Unsaid if old.is_empty() => "nothing shows that the place is right",
             Base::Unsaid if self.fits_elsewhere(hunk, old, at) => {
-                Err(no_context("its lines are at the end of the file, too"))
+                "its lines are at the end of the file, too"
             }
-            Base::Unsaid => Ok(at),
-        }
+            Base::Unsaid => return Ok(at),
+        };
+        let why = format!("the hunk has no context lines, and {why}: send context");
+        let found = self.lines.get(at).copied().unwrap_or(END_OF_FILE);
+        Err(refuse("zero-context", why)
+            .expected(b"context lines around the change")
+            .found(format!("line {}: {}", at + 1, quote(found)).as_bytes()))
     }
 
     /// Whether plain `git apply`, which takes a missing context for the file's end, finds another place.
@@ -157,7 +160,7 @@ impl<'a> Image<'a> {
             true => ("the start", "give the right line number"),
             false => ("the end", "give context lines after the change"),
         };
-        Some(refuse(
+        let refusal = refuse(
             "hunk-anchor",
             format!(
                 "the hunk says by its form that it stands at {place} of the file (line {}), but its lines \
@@ -165,7 +168,9 @@ impl<'a> Image<'a> {
                 wanted + 1,
                 at + 1
             ),
-        ))
+        );
+        let found = self.lines.get(wanted).copied().unwrap_or(END_OF_FILE);
+        Some(refusal.expected(old.first().copied().unwrap_or_default()).found(found))
     }
 
     /// Says which line differs, where the hunk fits best around its stated place.
@@ -206,7 +211,7 @@ impl<'a> Image<'a> {
             Some(want) => refusal.expected(want),
             None => refusal,
         };
-        refusal.found(found.unwrap_or(b"the end of the file"))
+        refusal.found(found.unwrap_or(END_OF_FILE))
     }
 }
 
@@ -226,6 +231,5 @@ fn difference(line: usize, want: &[u8], have: &[u8]) -> String {
     format!("line {number} of the file is not what the diff expects there")
 }
 
-fn no_context(why: &str) -> Refusal {
-    refuse("zero-context", format!("the hunk has no context lines, and {why}: send context"))
-}
+/// What stands where a file has no more lines.
+const END_OF_FILE: &[u8] = b"the end of the file";

@@ -180,6 +180,10 @@ fn assemble(
         return Err(refuse("mode", "a mode change can't make a file into another kind of entry"));
     }
     let change = match (change, &body) {
+        // Git goes by the two lines alone, whatever mode the file has.
+        (ChangeKind::Modified, Body::None) if new_mode.is_some() && old_mode == new_mode => {
+            return Err(refuse("no-change", "the section changes a mode to itself"));
+        }
         (ChangeKind::Modified, Body::None) if new_mode.is_some() => ChangeKind::Mode,
         (ChangeKind::Modified, Body::None) => {
             return Err(refuse("no-hunks", "the section changes nothing: it has no hunks"));
@@ -258,6 +262,7 @@ mod tests {
             assert_eq!(git(lines), Err("contradiction".into()), "{lines}");
         }
         assert_eq!(git("old mode 100644\nnew mode 120000\n"), Err("mode".into()));
+        assert_eq!(git("old mode 100755\nnew mode 100755\n"), Err("no-change".into()));
     }
 
     #[test]

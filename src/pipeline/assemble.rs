@@ -23,7 +23,7 @@ use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
 use crate::journal::{Masker, RunDir};
-use crate::model::{EventSink, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
+use crate::model::{EventSink, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
 use crate::patch::Rules;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
@@ -375,7 +375,7 @@ pub(super) fn assignment(
 pub(super) fn admit(store: &Arc<Store>, plan: &Plan) -> Box<dyn Admit> {
     Box::new(PatchAdmit {
         store: store.clone(),
-        rules: Rules::default(),
+        rules: rules(&plan.patch),
         gates: plan.gates.clone(),
     })
 }
@@ -410,4 +410,10 @@ fn registry(toggles: &BTreeMap<String, bool>) -> Result<Registry, PipelineError>
         )));
     }
     Ok(all.toggled(toggles))
+}
+
+/// What diffs may do, by the plan; their sizes are the built-in ones.
+fn rules(patch: &PatchPlan) -> Rules {
+    let PatchPlan { links, submodules, binary } = *patch;
+    Rules { links, submodules, binary, ..Rules::default() }
 }

@@ -160,6 +160,7 @@ fn plan(attempts: u32) -> Plan {
             protect: Vec::new(),
             disk_bytes: 0,
         },
+        patch: PatchPlan::default(),
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 8 },
         worker_limits: WorkerLimits {
             max_tool_iterations: 1,

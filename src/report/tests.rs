@@ -39,6 +39,7 @@ fn record() -> RunRecord {
             protect: Vec::new(),
             disk_bytes: 32 << 30,
         },
+        patch: PatchPlan::default(),
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 4 },
         worker_limits: WorkerLimits {
             max_tool_iterations: 90,

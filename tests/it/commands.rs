@@ -339,6 +339,7 @@ fn what_a_repository_may_set_without_trust() {
         ("[gates]\nenv = [\"HOME\"]\n", "it passes the operator's environment to code"),
         ("[gates]\nsetup_network = true\n", "it gives code a network"),
         ("[limits]\nmax_parallel = 99\n", "it sets what a run may spend"),
+        ("[patch]\nlinks = true\n", "it lets more in than text in regular files"),
         ("[judges]\nenabled = false\n", "it names who judges"),
         (
             "[lanes.new]\nmodel = \"scripted:m\"\n",
