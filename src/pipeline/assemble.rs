@@ -139,7 +139,7 @@ async fn prepare_store(
     Ok(store?)
 }
 
-/// Chooses how workspaces are made, where the command has workers.
+/// Chooses how workspaces and the gates' trees are made.
 pub(super) async fn with_spaces(
     store: Store,
     sandbox: &mut Sandbox,
@@ -147,7 +147,7 @@ pub(super) async fn with_spaces(
     equipment: &Equipment,
     dir: &RunDir,
 ) -> Result<Store, PipelineError> {
-    if kind != RunKind::Run {
+    if kind != RunKind::Run && sandbox.launcher.is_none() {
         return Ok(store);
     }
     let (warden, dir) = (equipment.warden.clone(), dir.path().to_owned());
@@ -155,7 +155,9 @@ pub(super) async fn with_spaces(
     let spaces = tokio::task::spawn_blocking(move || Spaces::probe(&warden, &dir, over))
         .await
         .map_err(|error| PipelineError::Internal(error.to_string()))?;
-    sandbox.record.workspaces = Some(spaces.backend().name().to_owned());
+    if kind == RunKind::Run {
+        sandbox.record.workspaces = Some(spaces.backend().name().to_owned());
+    }
     Ok(store.with_spaces(spaces))
 }
 

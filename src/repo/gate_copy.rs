@@ -42,7 +42,12 @@ pub(crate) fn make(
         files::write_leaf(root.as_fd(), &item.path, item.leaf.mode, &bytes, None)
             .at("write", to)?;
     }
-    for part in below.iter().flat_map(|below| &below.parts).filter(|part| part.sources.is_none()) {
+    below.map_or(Ok(()), |below| bring(below, to))
+}
+
+/// Copies build output and carried directories in beside what is there.
+pub(crate) fn bring(below: &GateLayer, to: &Path) -> Result<()> {
+    for part in below.parts.iter().filter(|part| part.sources.is_none()) {
         merge(&part.dir, to).at("copy build output to", to)?;
     }
     Ok(())

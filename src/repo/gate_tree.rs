@@ -42,8 +42,8 @@ pub struct GateTree {
 enum Place {
     /// An overlay, mounted for each job at the user's repository path.
     Overlay { layers: Vec<PathBuf>, at: PathBuf },
-    /// A directory of its own.
-    Copy,
+    /// A directory of its own; where mounts can be made, jobs see it at the user's repository path, too.
+    Copy { at: PathBuf },
 }
 
 impl Store {
@@ -66,11 +66,12 @@ impl Store {
         let tree = oid(tree.as_str())?;
         let changes = self.with_odb(|odb| edit::compare(odb, self.tree(), tree))?;
         check_paths(&changes)?;
-        let place = if tier.can_mount() {
+        let place = if tier.can_mount() && !self.spaces().is_refused_on_disk() {
             self.make_overlay(&dir, tree, &changes)?
         } else {
             self.with_odb(|odb| gate_copy::make(odb, &dir.join("tree"), self, &changes, layer))?;
-            Place::Copy
+            let own = dir.join("tree");
+            Place::Copy { at: if tier.can_mount() { self.seen_at(&own) } else { own } }
         };
         let (base, git_dir) = (self.shared_items(), self.git_dir().to_owned());
         let below = layer.cloned().unwrap_or_default();
@@ -121,9 +122,8 @@ impl GateTree {
                 work: self.dir.join("work"),
                 at: at.clone(),
             }],
-            Place::Copy => {
-                let root = self.dir.join("tree");
-                vec![Mount::ReadWrite { from: root.clone(), at: root }]
+            Place::Copy { at } => {
+                vec![Mount::ReadWrite { from: self.dir.join("tree"), at: at.clone() }]
             }
         }
     }
@@ -131,8 +131,7 @@ impl GateTree {
     /// The tree's top as a job sees it, or a directory below it.
     pub fn cwd(&self, dir: &str) -> PathBuf {
         let top = match &self.place {
-            Place::Overlay { at, .. } => at.clone(),
-            Place::Copy => self.dir.join("tree"),
+            Place::Overlay { at, .. } | Place::Copy { at } => at.clone(),
         };
         if dir.is_empty() || dir == "." { top } else { top.join(dir) }
     }
@@ -148,7 +147,7 @@ impl GateTree {
                 self.below.check(&self.base)?;
                 upper::read(&self.dir.join("upper"), &self.base, &self.changes)?
             }
-            Place::Copy => self.read_copy()?,
+            Place::Copy { .. } => self.read_copy()?,
         };
         let repo = Repository::open_bare(&self.git_dir).doing("open the run's store")?;
         let odb = repo.odb().doing("open the run's store")?;
@@ -181,14 +180,14 @@ impl GateTree {
     pub fn into_layer(self) -> Result<GateLayer> {
         let upper = match &self.place {
             Place::Overlay { .. } => self.dir.join("upper"),
-            Place::Copy => self.dir.join("tree"),
+            Place::Copy { .. } => self.dir.join("tree"),
         };
         let items = gate_copy::listing(&self.base, &self.changes);
         // A tree of its own holds what was below it. Where the base has nothing, a file that is removed
         // from an overlay leaves no mark.
         let (written, below) = match &self.place {
             Place::Overlay { .. } => (gate_copy::listing(&[], &self.changes), self.below.parts),
-            Place::Copy => (items.clone(), Vec::new()),
+            Place::Copy { .. } => (items.clone(), Vec::new()),
         };
         let missing = gate_copy::missing(&upper, &written)?;
         let mut rewritten = upper::strip(&upper, &items, !below.is_empty())?;

@@ -158,6 +158,14 @@ impl Spaces {
         self.over
     }
 
+    /// Whether a file system was found to hold no upper directory of an overlay.
+    pub(crate) fn is_refused_on_disk(&self) -> bool {
+        let on_disk = [Backend::UserOverlay, Backend::RootOverlay];
+        let mut tried =
+            self.tried.iter().filter(|tried| on_disk.contains(&tried.backend)).peekable();
+        tried.peek().is_some() && tried.all(|tried| tried.trouble.is_some())
+    }
+
     /// Mounts the overlay of a workspace, or gives nothing where workspaces are copies.
     pub(crate) fn mount(
         &self,

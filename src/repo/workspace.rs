@@ -16,9 +16,10 @@ use super::files::{self, Stamp};
 use super::git_index::{self, BaseIndex};
 use super::lease::Lease;
 use super::objects::{FILE, Leaf, read_blob};
+use super::output::GateLayer;
 use super::scan::{Found, Scan, Untracked};
 use super::store::Store;
-use super::{delta, gitdiff, layer};
+use super::{delta, gate_copy, gitdiff, layer};
 use crate::model::LaneId;
 use crate::sandbox::{Mount, Mounted, Overlay};
 
@@ -39,6 +40,8 @@ pub struct Workspace {
     index: Option<Arc<BaseIndex>>,
     space: Space,
     lease: Option<Lease>,
+    /// What lies between the base and the worker's changes.
+    _below: GateLayer,
     /// Let go last: removing the directory takes the mount away at once, and in this process, while the
     /// warden would do one after the other.
     mounted: Option<Mounted>,
@@ -66,6 +69,7 @@ impl Workspace {
             index: None,
             space: Space::Foreign,
             lease: None,
+            _below: GateLayer::default(),
             mounted: None,
         }
     }
@@ -92,6 +96,15 @@ impl Store {
     /// # Errors
     /// [`RepoError::Busy`] when a live process holds the lane's workspace; otherwise disk trouble.
     pub fn lease(&self, lane: &LaneId) -> Result<Workspace> {
+        self.lease_over(lane, &GateLayer::default())
+    }
+
+    /// The same, with carried directories and what setup wrote in it. None of that enters a diff where
+    /// the base ignores it, as it mostly does; in an overlay only what the worker changes of it can.
+    ///
+    /// # Errors
+    /// As for [`Store::lease`].
+    pub fn lease_over(&self, lane: &LaneId, below: &GateLayer) -> Result<Workspace> {
         let name = file_name(lane.as_str());
         let targets = [format!("lanes/{name}"), format!("repo.git/worktrees/{name}")];
         let lease = Lease::take(self.run_dir(), &format!("lane-{name}"), &targets)?
@@ -99,41 +112,65 @@ impl Store {
         let dir = self.run_dir().join(&targets[0]);
         let git_dir = self.run_dir().join(&targets[1]);
         files::make_private(&dir).at("create", &dir)?;
-        let made = match self.spaces().mount(&dir, self.stack().dirs()) {
+        let lower = below.dirs().map(Path::to_owned).chain(self.stack().dirs()).collect();
+        let made = match self.spaces().mount(&dir, lower) {
             Some(overlay) => self.over_layer(overlay?, dir, git_dir)?,
-            None => self.copied(dir, git_dir)?,
+            None => self.copied(dir, git_dir, below)?,
         };
-        Ok(Workspace { lease: Some(lease), ..made })
+        Ok(Workspace { lease: Some(lease), _below: below.clone(), ..made })
     }
 
     fn over_layer(&self, overlay: Overlay, dir: PathBuf, git_dir: PathBuf) -> Result<Workspace> {
         let Overlay { root, upper, mounted, .. } = overlay;
         let source = dir.join("root");
-        let path = self.seen_at(&source);
+        let path = self.space_seen_at(&source);
         write_git_dir(&git_dir, &root, &path, self.base_commit().as_str())?;
         let (index, space) = (Some(self.base_index()), Space::Overlay(upper));
         let mounted = Some(mounted);
-        Ok(Workspace { root, path, git_dir, source, index, space, lease: None, mounted })
+        Ok(Workspace {
+            root,
+            path,
+            git_dir,
+            source,
+            index,
+            space,
+            lease: None,
+            _below: GateLayer::default(),
+            mounted,
+        })
     }
 
-    fn copied(&self, dir: PathBuf, git_dir: PathBuf) -> Result<Workspace> {
+    fn copied(&self, dir: PathBuf, git_dir: PathBuf, below: &GateLayer) -> Result<Workspace> {
         let stamps = layer::copy(self.stack(), &dir, self.items())?;
+        gate_copy::bring(below, &dir)?;
         let root = files::open_dir(&dir).at("open", &dir)?;
-        let path = self.seen_at(&dir);
+        let path = self.space_seen_at(&dir);
         write_git_dir(&git_dir, &root, &path, self.base_commit().as_str())?;
         git_index::write(&git_dir.join("index"), self.items(), &stamps)?;
         let (index, space, lease, mounted) = (None, Space::Copy(stamps), None, None);
-        Ok(Workspace { root, path, git_dir, source: dir, index, space, lease, mounted })
+        Ok(Workspace {
+            root,
+            path,
+            git_dir,
+            source: dir,
+            index,
+            space,
+            lease,
+            _below: GateLayer::default(),
+            mounted,
+        })
     }
 
     /// Where jobs see a workspace that lies at `dir`.
-    fn seen_at(&self, dir: &Path) -> PathBuf {
+    fn space_seen_at(&self, dir: &Path) -> PathBuf {
+        if self.spaces().is_over() { self.seen_at(dir) } else { dir.to_owned() }
+    }
+
+    /// The user's repository path, if it can be mounted over: the engine's own directories are mounted in
+    /// a job, too, and must not lie below it.
+    pub(crate) fn seen_at(&self, dir: &Path) -> PathBuf {
         let top = self.top();
-        // The engine's own directories are mounted, too, and must not lie below it.
-        if self.spaces().is_over() && !self.run_dir().starts_with(&top) {
-            return top;
-        }
-        dir.to_owned()
+        if self.run_dir().starts_with(&top) { dir.to_owned() } else { top }
     }
 
     /// Ends a lease and removes the workspace. Dropping it does the same without a word.
