@@ -60,6 +60,10 @@ impl Yard {
         workspace.ready_for_git().unwrap();
         let common = workspace.git_dir.ancestors().nth(2).unwrap().to_owned();
         let git = Mount::ReadWrite { from: common.clone(), at: common };
+        self.run_in(vec![workspace.mount(true), git], workspace.path.clone(), argv)
+    }
+
+    fn run_in(&self, mounts: Vec<Mount>, cwd: PathBuf, argv: &[&str]) -> String {
         let fixed = [
             ("PATH", "/usr/bin:/bin"),
             ("GIT_CONFIG_GLOBAL", "/dev/null"),
@@ -71,8 +75,8 @@ impl Yard {
             label: argv[0].to_owned(),
             argv: argv.iter().map(Into::into).collect(),
             env: fixed.map(|(name, value)| (name.into(), value.into())).into(),
-            cwd: workspace.path.clone(),
-            mounts: vec![workspace.mount(true), git],
+            cwd,
+            mounts,
             network: Network::Off,
             limits: Limits::default(),
             stdin: Vec::new(),
@@ -444,7 +448,7 @@ fn all_of_this_works_for_an_ordinary_user() {
     fs::create_dir(&tmp).unwrap();
     fs::set_permissions(&tmp, fs::Permissions::from_mode(0o777)).unwrap();
     let output = Command::new(tests)
-        .args(["repo::overlay", "--skip", "ordinary_user"])
+        .args(["repo::overlay", "--skip", "all_of_this"])
         .current_dir("/")
         .env_clear()
         .envs([("PATH", "/usr/bin:/bin"), ("HOME", "/nonexistent")])
@@ -458,4 +462,57 @@ fn all_of_this_works_for_an_ordinary_user() {
     assert!(output.status.success(), "{said}");
     assert!(said.contains(" passed; 0 failed; 0 ignored"), "{said}");
     assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0, "an ordinary user can remove all of it");
+}
+
+/// What a gate of the base leaves lies under a workspace, and is nothing that its worker changed.
+#[test]
+fn gates_see_their_tree_and_workspaces_what_they_left() {
+    let fixture = Fixture::sample();
+    let yard = Yard::new(&fixture);
+    for (backend, store) in &yard.stores {
+        let tree = store.gate_tree(store.base_tree(), None, yard.launcher.tier()).unwrap();
+        assert_eq!(&tree.verify().unwrap(), store.base_tree());
+        let build = "cat README.md && pwd && mkdir target && echo built > target/out";
+        let said = yard.run_in(tree.mounts(), tree.cwd(""), &["sh", "-c", build]);
+        if yard.launcher.tier().can_mount() {
+            assert_eq!(said, format!("# Sample\n{}\n", fixture.top().display()), "{backend:?}");
+        }
+        let left = tree.into_layer().unwrap();
+        assert!(left.rewritten().is_empty());
+        let workspace = store.lease_over(&LaneId::of("a", 1), &left).unwrap();
+        let out = reach(&workspace).join("target/out");
+        assert_eq!(fs::read(&out).unwrap(), b"built\n", "{backend:?}");
+        fs::write(&out, "rebuilt\n").unwrap();
+        fs::remove_file(reach(&workspace).join("crlf.txt")).unwrap();
+        let diff = diff(store, &workspace);
+        assert!(diff.starts_with("diff --git a/crlf.txt") && !diff.contains("target"), "{diff}");
+        drop(workspace);
+        let again = store.lease_over(&LaneId::of("a", 1), &left).unwrap();
+        assert_eq!(fs::read(reach(&again).join("target/out")).unwrap(), b"built\n");
+    }
+}
+
+/// The tests above on a file system that takes no upper directory: another overlay.
+#[test]
+fn all_of_this_works_where_no_upper_directory_can_lie() {
+    if !rustix::process::geteuid().is_root() {
+        return; // Only root can lay such a place out.
+    }
+    let place = tempfile::tempdir().unwrap();
+    for name in ["lower", "upper", "work", "at"] {
+        fs::create_dir(place.path().join(name)).unwrap();
+    }
+    let script = "mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work at && TMPDIR=$PWD/at exec \"$@\"";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["repo::overlay", "--skip", "all_of_this", "--nocapture"])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(" passed; 0 failed; 0 ignored"), "{said}");
+    assert!(said.contains("overlay-root does not work here"), "{said}");
+    assert!(!said.contains("overlay-memory does not work here"), "{said}");
 }
