@@ -14,6 +14,7 @@ mod carry;
 mod commands;
 mod demo;
 mod gate;
+mod gc;
 mod jobs;
 mod judging;
 mod patch_cases;
