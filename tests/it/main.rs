@@ -15,6 +15,7 @@ mod commands;
 mod demo;
 mod gate;
 mod gc;
+mod hostile_gate;
 mod jobs;
 mod judging;
 mod patch_cases;
