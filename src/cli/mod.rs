@@ -2,6 +2,7 @@
 //!
 //! Raw flags become a `Plan` in `plan`. Never here: git, the network.
 
+mod amount;
 mod apply;
 mod completions;
 mod context;
@@ -13,6 +14,7 @@ mod error;
 mod finish;
 mod flags;
 mod gate;
+mod gc;
 mod given;
 mod init;
 mod launch;
@@ -73,6 +75,7 @@ enum Command {
     Replay(replay::Args),
     Probe(probe::Probe),
     Stop(probe::Stop),
+    Gc(gc::Args),
     Trust(trust::Args),
     Doctor(doctor::Args),
     Init(init::Args),
@@ -118,6 +121,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Replay(args) => args.run(context),
         Command::Probe(args) => args.run(context),
         Command::Stop(args) => args.run(context),
+        Command::Gc(args) => args.run(context),
         Command::Trust(args) => args.run(context),
         Command::Doctor(args) => args.run(context),
         Command::Init(args) => args.run(context),

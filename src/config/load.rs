@@ -12,7 +12,9 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 7] = ["gates", "patch", "lanes", "judges", "limits", "providers", "tools"];
+const SECTIONS: [&str; 9] = [
+    "gates", "patch", "lanes", "judges", "limits", "providers", "tools", "workspace", "cache",
+];
 const GATES: [&str; 15] = [
     "check",
     "test",
@@ -101,6 +103,8 @@ impl Config {
                 "patch" => self.patch.read(layer, table),
                 "judges" => self.judges.read(layer, table),
                 "limits" => self.limits.read(layer, table),
+                "workspace" => self.workspace.read(layer, table),
+                "cache" => self.cache.read(layer, table),
                 "lanes" => self.read_lanes(layer, table),
                 "providers" => self.read_providers(layer, table),
                 _ => self.read_tools(layer, table),
@@ -184,19 +188,21 @@ impl Config {
         self.patch.environment(&mut layer);
         self.judges.environment(&mut layer);
         self.limits.environment(&mut layer);
+        self.workspace.environment(&mut layer);
+        self.cache.environment(&mut layer);
         if layer.problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid(layer.problems)) }
     }
 }
 
 /// The environment as a layer: `section.key` is `$BAKEOFF_SECTION_KEY`.
-struct Environment<'a> {
+pub(super) struct Environment<'a> {
     env: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<Problem>,
 }
 
 impl Environment<'_> {
     /// Reads the variable as a text, and where no text belongs, as a TOML value.
-    fn set<T>(&mut self, path: &str, setting: &mut Setting<T>, convert: Convert<T>) {
+    pub(super) fn set<T>(&mut self, path: &str, setting: &mut Setting<T>, convert: Convert<T>) {
         let name = format!("BAKEOFF_{}", path.replace('.', "_").to_uppercase());
         let Some(raw) = (self.env)(&name).filter(|raw| !raw.is_empty()) else { return };
         let text = DeValue::String(raw.as_str().into());

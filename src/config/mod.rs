@@ -6,6 +6,7 @@
 
 mod convert;
 mod error;
+mod keep;
 mod lane;
 mod load;
 mod permit;
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use error::{ConfigError, Excerpt, Problem};
+pub use keep::{CacheSettings, WorkspaceSettings};
 pub use lane::{DEFAULT_ATTEMPTS, LaneConfig, LaneSpec, MAX_ATTEMPTS, parse_lane, parse_model};
 pub use permit::MAX_UNTRUSTED_TIMEOUT;
 pub use providers::{DEFAULT_MODELS_AS_OF, Price, ProviderConfig, maker};
@@ -59,6 +61,10 @@ pub struct Config {
     pub limits: LimitSettings,
     /// `[providers.NAME]` and the built-in ones.
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// `[workspace]`.
+    pub workspace: WorkspaceSettings,
+    /// `[cache]`.
+    pub cache: CacheSettings,
     /// `[tools]`: an absent name means enabled (contract R33).
     pub tools: BTreeMap<String, Setting<bool>>,
 }
@@ -223,6 +229,8 @@ impl Default for Config {
             patch: PatchSettings::default(),
             judges: JudgeSettings::default(),
             limits: LimitSettings::default(),
+            workspace: WorkspaceSettings::default(),
+            cache: CacheSettings::default(),
             providers: providers::built_in(),
             tools: BTreeMap::new(),
         }

@@ -76,6 +76,10 @@ const REST: &str = r#"
 # max_seconds = 3600
 # max_tool_iterations = 90
 
+# How many ancestors of the base `git log` shows in a workspace.
+# [workspace]
+# history = 50
+
 # [providers.local]
 # wire = "openai-chat"
 # base_url = "http://127.0.0.1:8000/v1"

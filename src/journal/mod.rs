@@ -10,6 +10,7 @@ mod error;
 mod lock;
 mod mask;
 mod read;
+mod retire;
 mod runs;
 
 pub use artifacts::Artifacts;
@@ -17,4 +18,5 @@ pub use entry::{Entry, JOURNAL_VERSION};
 pub use error::JournalError;
 pub use mask::Masker;
 pub use read::Read;
+pub use retire::OnDisk;
 pub use runs::{RunDir, RunSummary, Runs};

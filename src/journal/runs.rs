@@ -118,7 +118,11 @@ impl Runs {
         Ok(self.ids()?.into_iter().map(summary).collect())
     }
 
-    fn ids(&self) -> Result<Vec<String>, JournalError> {
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn ids(&self) -> Result<Vec<String>, JournalError> {
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

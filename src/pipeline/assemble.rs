@@ -127,16 +127,33 @@ async fn prepare_store(
 ) -> Result<Store, PipelineError> {
     let paths = StorePaths { cache: equipment.cache.clone(), run: dir.path().to_owned() };
     let (user, commit, dirty) = (survey.user(), survey.commit().clone(), plan.dirty);
-    let state = equipment.state.clone();
+    let (state, history) = (equipment.state.clone(), equipment.config.workspace.history.value);
+    let limits = cache_limits(&equipment.config);
     let work = move || {
         // What engines that were killed left behind goes first, so that it can't fill the disk.
         crate::repo::sweep(&state)?;
-        Store::prepare(&user, &commit, dirty, &paths)
+        let store = Store::prepare_with(&user, &commit, dirty, history, &paths)?;
+        // Beside the run, which holds what it uses; that nothing goes is no trouble of the run's.
+        std::thread::spawn(move || {
+            if let Err(error) = crate::repo::clean(&paths.cache, &limits, false) {
+                tracing::warn!("the cache could not be cleaned: {error}");
+            }
+        });
+        Ok(store)
     };
-    let store = tokio::task::spawn_blocking(work)
+    let store: Result<Store, crate::repo::RepoError> = tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| PipelineError::Internal(error.to_string()))?;
     Ok(store?)
+}
+
+/// What may stay in the cache.
+pub fn cache_limits(config: &Config) -> crate::repo::Limits {
+    let (gb, days) = (config.cache.max_gb.value, config.cache.max_days.value);
+    crate::repo::Limits {
+        max_bytes: gb.saturating_mul(1 << 30),
+        max_age: Duration::from_secs(days.saturating_mul(24 * 3600)),
+    }
 }
 
 /// Chooses how workspaces and the gates' trees are made.

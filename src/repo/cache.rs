@@ -180,6 +180,29 @@ pub(crate) fn remove_in(root: &Path, key: &str) -> Result<Option<(u64, u64)>> {
     Ok(Some(size))
 }
 
+/// Whether nobody uses an entry.
+pub(crate) fn is_free(root: &Path, key: &str) -> Result<bool> {
+    let in_use = root.join(format!("{key}.use"));
+    Ok(!in_use.exists() || try_lock(&in_use)?.is_some())
+}
+
+/// Removes what was put aside in an entry, where nobody uses it.
+pub(crate) fn clear_aside(root: &Path, dir: &Path) -> Result<()> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let aside: Vec<PathBuf> =
+        entries.filter(|p| p.extension().is_some_and(|e| e == "bad")).collect();
+    let Some(key) = dir.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
+    if aside.is_empty() {
+        return Ok(());
+    }
+    if let Some(_held) = try_lock(&root.join(format!("{key}.use")))? {
+        for path in aside {
+            files::remove(&path).at("remove", &path)?;
+        }
+    }
+    Ok(())
+}
+
 /// Takes a lock whole, without waiting; nothing when somebody has it.
 fn try_lock(path: &Path) -> Result<Option<File>> {
     let mut options = OpenOptions::new();

@@ -7,6 +7,7 @@
 mod apply;
 mod bare;
 mod cache;
+mod clean;
 mod delta;
 mod dirty;
 mod edit;
@@ -39,6 +40,7 @@ mod user;
 mod workspace;
 
 pub use apply::{Applied, ApplyTo, apply_tree};
+pub use clean::{Cleaned, Cleared, Limits, clean};
 pub use dirty::Dirty;
 pub use error::RepoError;
 pub use gate_tree::GateTree;

@@ -389,7 +389,7 @@ async fn output_of_a_base_is_kept_and_lies_under_a_later_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn compiled_python_of_earlier_bases_is_not_believed() {
     let yard = Yard::new();
-    let check = "python3 -c 'import m; print(\"m is\", m.X)'; python3 -c 'import n; print(\"n is\", n.X)'; true";
+    let check = "unset PYTHONDONTWRITEBYTECODE; python3 -c 'import m; print(\"m is\", m.X)'; python3 -c 'import n; print(\"n is\", n.X)'; true";
     let asked = Asked { setup: "", check, carry: &[], ..CARGO };
     let mut shown = 0;
     for (n, other) in ["1", "", "2", "", "3", "4", "5", "6"].iter().enumerate() {

@@ -14,6 +14,8 @@ mod carry;
 mod commands;
 mod demo;
 mod gate;
+mod gc;
+mod hostile_gate;
 mod jobs;
 mod judging;
 mod patch_cases;

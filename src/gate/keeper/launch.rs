@@ -62,7 +62,10 @@ impl Gatekeeper {
             token: mint_token(),
             label: format!("{} {who}", work.label),
             argv: shell.into_iter().map(OsString::from).collect(),
-            env: env::environment(&self.toolchains.env, &programs, &self.env, network),
+            env: env::environment(&self.toolchains.env, &programs, &self.env, network)
+                .into_iter()
+                .chain(env::ceiling(&tree.cwd("")))
+                .collect(),
             cwd: tree.cwd(&self.plan.dir),
             mounts: self.toolchains.mounts.iter().cloned().chain(tree.mounts()).collect(),
             network,

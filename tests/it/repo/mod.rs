@@ -4,6 +4,7 @@ mod apply;
 mod gate_tree;
 mod history;
 mod killed;
+mod odd;
 mod overlay;
 mod random;
 
