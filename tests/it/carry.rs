@@ -163,6 +163,7 @@ impl Yard {
             timeout_seconds: 300,
             parallel: 2,
             memory_bytes: 4 << 30,
+            disk_bytes: 32 << 30,
         };
         let path = std::env::var_os("PATH").unwrap_or_default();
         let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
