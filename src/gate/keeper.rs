@@ -22,7 +22,7 @@ use crate::model::{
     CandidateId, CommandSpec, EventSink, Flag, GateKind, GatePlan, GateReport, RunEvent, TreeId,
     Verdict, Warning,
 };
-use crate::repo::{RepoError, Reused, Standing, Wish};
+use crate::repo::{Dependencies, RepoError, Reused, Standing, Wish};
 use crate::sandbox::toolchain::Toolchains;
 use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Network, SandboxError, Tier};
 
@@ -45,7 +45,16 @@ pub struct Gatekeeper {
     env: Vec<(OsString, OsString)>,
     carry: Vec<String>,
     patience: Duration,
+    fetching: Option<Fetching>,
     places: Semaphore,
+}
+
+/// What a setup with a network fetches.
+struct Fetching {
+    /// The tools, with caches that setup may write.
+    tools: Toolchains,
+    /// Nobody cleans them away meanwhile.
+    _held: Dependencies,
 }
 
 /// What the gates say of the base, and what its candidates build on.
@@ -94,6 +103,7 @@ impl Gatekeeper {
             env,
             carry: Vec::new(),
             patience: PATIENCE,
+            fetching: None,
             places,
         }
     }
@@ -104,6 +114,19 @@ impl Gatekeeper {
     pub fn carrying(mut self, carry: Vec<String>) -> Self {
         self.carry = carry;
         self
+    }
+
+    /// What a setup with a network fetches is kept in `dependencies`, and what runs after it sees that
+    /// read-only, in place of the operator's own caches.
+    ///
+    /// # Errors
+    /// When the caches can't be made.
+    pub fn fetching_into(mut self, dependencies: Dependencies) -> std::io::Result<Self> {
+        let dir = dependencies.dir();
+        let tools = self.toolchains.filling(&dir)?;
+        self.toolchains = self.toolchains.after_filling(&dir);
+        self.fetching = Some(Fetching { tools, _held: dependencies });
+        Ok(self)
     }
 
     /// How long a build that goes on in the checkout is waited for before nothing of it is carried.
@@ -429,6 +452,10 @@ impl Gatekeeper {
             GateKind::Setup if self.plan.setup_network => Network::Host,
             _ => Network::Off,
         };
+        let tools = match (&self.fetching, network) {
+            (Some(fetching), Network::Host) => &fetching.tools,
+            _ => &self.toolchains,
+        };
         let who = work.who.map_or("base", |id| id.as_str());
         let programs = carry::program_dirs(&tree.cwd(""), &self.carry);
         let shell = ["sh", "-c", work.command.line.as_str()];
@@ -436,9 +463,9 @@ impl Gatekeeper {
             token: mint_token(),
             label: format!("{} {who}", gate_name(work.gate)),
             argv: shell.into_iter().map(OsString::from).collect(),
-            env: env::environment(&self.toolchains.env, &programs, &self.env, network),
+            env: env::environment(&tools.env, &programs, &self.env, network),
             cwd: tree.cwd(&self.plan.dir),
-            mounts: self.toolchains.mounts.iter().cloned().chain(tree.mounts()).collect(),
+            mounts: tools.mounts.iter().cloned().chain(tree.mounts()).collect(),
             network,
             limits: Limits {
                 wall: Duration::from_secs(self.plan.timeout_seconds),

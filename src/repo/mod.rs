@@ -8,6 +8,7 @@ mod apply;
 mod bare;
 mod cache;
 mod delta;
+mod dependencies;
 mod dirty;
 mod edit;
 mod eol;
@@ -39,6 +40,7 @@ mod user;
 mod workspace;
 
 pub use apply::{Applied, ApplyTo, apply_tree};
+pub use dependencies::Dependencies;
 pub use dirty::Dirty;
 pub use error::RepoError;
 pub use gate_tree::GateTree;
