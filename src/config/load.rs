@@ -12,9 +12,8 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 9] = [
-    "gates", "patch", "lanes", "judges", "limits", "providers", "tools", "workspace", "cache",
-];
+const SECTIONS: [&str; 9] =
+    ["gates", "patch", "lanes", "judges", "limits", "providers", "tools", "workspace", "cache"];
 const GATES: [&str; 15] = [
     "check",
     "test",

@@ -26,7 +26,7 @@ use crate::model::{
     CandidateId, CommandSpec, EventSink, Flag, GateKind, GatePlan, GateReport, RunEvent, TreeId,
     Verdict, Warning,
 };
-use crate::repo::{RepoError, Reused, Standing, Wish};
+use crate::repo::{Dependencies, RepoError, Reused, Standing, Wish};
 use crate::sandbox::toolchain::Toolchains;
 use crate::sandbox::{Launch, Tier};
 
@@ -43,9 +43,18 @@ pub struct Gatekeeper {
     env: Vec<(OsString, OsString)>,
     carry: Vec<String>,
     patience: Duration,
+    fetching: Option<Fetching>,
     places: Semaphore,
     room: Room,
     artifacts: Option<Artifacts>,
+}
+
+/// What a setup with a network fetches.
+struct Fetching {
+    /// The tools, with caches that setup may write.
+    tools: Toolchains,
+    /// Nobody cleans them away meanwhile.
+    _held: Dependencies,
 }
 
 /// What the gates say of the base, and what its candidates build on.
@@ -99,6 +108,7 @@ impl Gatekeeper {
             env,
             carry: Vec::new(),
             patience: PATIENCE,
+            fetching: None,
             places,
             room,
             artifacts: None,
@@ -118,6 +128,19 @@ impl Gatekeeper {
     pub fn carrying(mut self, carry: Vec<String>) -> Self {
         self.carry = carry;
         self
+    }
+
+    /// What a setup with a network fetches is kept in `dependencies`, and what runs after it sees that
+    /// read-only, in place of the operator's own caches.
+    ///
+    /// # Errors
+    /// When the caches can't be made.
+    pub fn fetching_into(mut self, dependencies: Dependencies) -> std::io::Result<Self> {
+        let dir = dependencies.dir();
+        let tools = self.toolchains.filling(&dir)?;
+        self.toolchains = self.toolchains.after_filling(&dir);
+        self.fetching = Some(Fetching { tools, _held: dependencies });
+        Ok(self)
     }
 
     /// How long a build that goes on in the checkout is waited for before nothing of it is carried.

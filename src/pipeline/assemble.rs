@@ -267,7 +267,7 @@ impl Builder {
         Ok(Phases {
             work: work.map(|work| Box::new(work) as _),
             admit: admit(&self.store, plan),
-            prove: Box::new(self.prove()),
+            prove: Box::new(self.prove()?),
             weigh: weigh(&self.store, plan),
             judge: desk.map(|desk| Box::new(desk) as _),
             fuse: fuse.map(|fuse| Box::new(fuse) as _),
@@ -293,27 +293,35 @@ impl Builder {
         }))
     }
 
-    fn prove(&self) -> GateProve {
+    fn prove(&self) -> Result<GateProve, PipelineError> {
         let launcher = self.sandbox.launcher.clone();
         let tier = launcher.as_ref().map_or(Tier::None, Launcher::tier);
-        let keeper = Gatekeeper::new(
+        let (gates, carry) = (&self.frame.plan.gates, &self.frame.carry);
+        let top = self.store.top();
+        let environments: Vec<PathBuf> = carry.iter().map(|path| top.join(path)).collect();
+        let (path, home) = (&self.equipment.path, &self.equipment.home);
+        let mut keeper = Gatekeeper::new(
             self.store.clone(),
             launcher.map(|launcher| Arc::new(launcher) as _),
             tier,
-            toolchain::discover(&self.equipment.path, &self.equipment.home),
-            self.frame.plan.gates.clone(),
+            toolchain::discover_for(path, home, &environments),
+            gates.clone(),
             self.equipment.gate_env.clone(),
         );
-        let keeper =
-            keeper.carrying(self.frame.carry.clone()).keeping(self.dir.artifacts().clone());
-        GateProve {
-            keeper,
+        if gates.setup.is_some() && gates.setup_network {
+            let dependencies = self.store.dependencies()?;
+            keeper = keeper.fetching_into(dependencies).map_err(|error| {
+                PipelineError::Internal(format!("failed to make the caches for setup: {error}"))
+            })?;
+        }
+        Ok(GateProve {
+            keeper: keeper.carrying(carry.clone()).keeping(self.dir.artifacts().clone()),
             events: self.tell.sink(),
             cancel: self.cancel.clone(),
             base: tokio::sync::OnceCell::new(),
             memory: self.memory.clone(),
             dir: self.dir.clone(),
-        }
+        })
     }
 
     fn order(&self, limit: CancellationToken) -> Result<Assignment, PipelineError> {

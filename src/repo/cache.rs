@@ -31,10 +31,13 @@ pub(crate) enum Kind {
     Setup,
     /// A snapshot of a carried directory.
     Carry,
+    /// Dependencies that setup fetched.
+    Dependencies,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 4] = [Self::Pack, Self::Layer, Self::Setup, Self::Carry];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Pack, Self::Layer, Self::Setup, Self::Carry, Self::Dependencies];
 
     /// The directory of its entries.
     pub(crate) const fn name(self) -> &'static str {
@@ -43,6 +46,7 @@ impl Kind {
             Self::Layer => "base",
             Self::Setup => "setup",
             Self::Carry => "carry",
+            Self::Dependencies => "dependencies",
         }
     }
 }

@@ -9,6 +9,7 @@ mod bare;
 mod cache;
 mod clean;
 mod delta;
+mod dependencies;
 mod dirty;
 mod edit;
 mod eol;
@@ -41,6 +42,7 @@ mod workspace;
 
 pub use apply::{Applied, ApplyTo, apply_tree};
 pub use clean::{Cleaned, Cleared, Limits, clean};
+pub use dependencies::Dependencies;
 pub use dirty::Dirty;
 pub use error::RepoError;
 pub use gate_tree::GateTree;

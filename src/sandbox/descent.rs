@@ -139,7 +139,8 @@ fn processes() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     entries
         .flatten()
-        .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|number: u32| Pid::from_raw(i32::try_from(number).ok()?))
         .filter_map(|pid| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
             parse(pid, &stat)
@@ -151,7 +152,8 @@ fn processes() -> Vec<Process> {
 fn parse(pid: Pid, stat: &str) -> Option<Process> {
     let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let (state, parent) = (words.next()?, words.next()?.parse().ok()?);
-    let group = words.next()?.parse().ok().and_then(Pid::from_raw);
+    // The kernel shows -1 for a process that is being reaped.
+    let group = words.next()?.parse().ok().filter(|group| *group > 1).and_then(Pid::from_raw);
     Some(Process { pid, parent, group, living: !matches!(state, "Z" | "X") })
 }
 
@@ -164,5 +166,6 @@ mod tests {
         let process = parse(Pid::INIT, "12 (a) S 9 (x)) R 7 13 12").unwrap();
         assert_eq!((process.parent, process.group, process.living), (7, Pid::from_raw(13), true));
         assert!(!parse(Pid::INIT, "12 (a) Z 7 12 12").unwrap().living);
+        assert_eq!(parse(Pid::INIT, "12 (a) X 0 -1 -1").unwrap().group, None);
     }
 }

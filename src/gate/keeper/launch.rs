@@ -55,6 +55,10 @@ impl Gatekeeper {
             GateKind::Setup if self.plan.setup_network => Network::Host,
             _ => Network::Off,
         };
+        let tools = match (&self.fetching, network) {
+            (Some(fetching), Network::Host) => &fetching.tools,
+            _ => &self.toolchains,
+        };
         let who = work.who.map_or("base", |id| id.as_str());
         let programs = carry::program_dirs(&tree.cwd(""), &self.carry);
         let shell = ["sh", "-c", work.command.line.as_str()];
@@ -62,12 +66,12 @@ impl Gatekeeper {
             token: mint_token(),
             label: format!("{} {who}", work.label),
             argv: shell.into_iter().map(OsString::from).collect(),
-            env: env::environment(&self.toolchains.env, &programs, &self.env, network)
+            env: env::environment(&tools.env, &programs, &self.env, network)
                 .into_iter()
                 .chain(env::ceiling(&tree.cwd("")))
                 .collect(),
             cwd: tree.cwd(&self.plan.dir),
-            mounts: self.toolchains.mounts.iter().cloned().chain(tree.mounts()).collect(),
+            mounts: tools.mounts.iter().cloned().chain(tree.mounts()).collect(),
             network,
             limits: Limits {
                 wall: work.wall,

@@ -5,6 +5,7 @@
 //! never reads the environment. One file per family of tools. A tool in the system's own
 //! directories needs no mount.
 
+mod caches;
 mod go;
 mod node;
 mod python;
@@ -32,14 +33,23 @@ pub struct Toolchains {
     pub env: Vec<(OsString, OsString)>,
     /// Name and program of each tool, for `doctor`.
     pub found: Vec<(String, PathBuf)>,
+    /// Where they look for dependencies.
+    caches: Vec<caches::Cache>,
 }
 
 /// Finds the tools on `path`. `home` is the user's home directory, in which they keep their parts.
 pub fn discover(path: &OsStr, home: &Path) -> Toolchains {
+    discover_for(path, home, &[])
+}
+
+/// As [`discover`], with the interpreters that the virtual environments in `environments` were made
+/// with; other directories among them are passed over.
+pub fn discover_for(path: &OsStr, home: &Path, environments: &[PathBuf]) -> Toolchains {
     let mut search = Search::new(path, home);
     rust::find(&mut search);
     node::find(&mut search);
     python::find(&mut search);
+    environments.iter().for_each(|dir| python::show_base_of(&mut search, dir));
     go::find(&mut search);
     search.finish()
 }
