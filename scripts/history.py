@@ -273,7 +273,7 @@ def agreement(args):
         for number, (commit, parent) in enumerate(pairs):
             if mine >= share:
                 break
-            if git(where, "diff-tree", "-r", "--shortstat", parent, commit).stdout.strip() == b"":
+            if not is_there(where, parent, commit):
                 continue
             tries = work_of(where, parent, commit, rng, full=number % 2 == 0)
             mine += one_base(tally, args, theirs, where, parent, commit, tries, tree_of(where, commit))
@@ -288,6 +288,12 @@ def agreement(args):
     if made < args.diffs:
         raise Trouble(f"the histories give only {made} diffs of the {args.diffs} that are wanted")
     return tally.wrong
+
+
+def is_there(where, parent, commit):
+    """Whether a commit changes anything, and a partial copy of its repository holds what it changes."""
+    done = git(where, "diff-tree", "-r", "--shortstat", parent, commit, check=False)
+    return done.returncode == 0 and done.stdout.strip() != b""
 
 
 def older(where, commit, most=40):
@@ -333,7 +339,7 @@ def honest(args):
         for commit, parent in commits(where, rng):
             if count["commits"] == share:
                 break
-            if is_code(where, parent, commit):
+            if is_code(where, parent, commit) and is_there(where, parent, commit):
                 honest_one(args, where, parent, commit, count, codes, wrong)
         print(f"{where}: {count['commits']} commits", file=sys.stderr, flush=True)
         name = where.parent.name if where.name in ("repo", ".git") else where.name

@@ -3,8 +3,8 @@
 
 use std::cell::RefCell;
 
-use bakeoff_fuzz::oracle::{Oracle, Verdict};
-use bakeoff_fuzz::{mutate, scratch};
+use bakeoff::oracle::{Oracle, Verdict};
+use bakeoff::{mutate, scratch};
 use libfuzzer_sys::{Corpus, fuzz_mutator, fuzz_target, fuzzer_mutate};
 
 thread_local! {

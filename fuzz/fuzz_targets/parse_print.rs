@@ -5,8 +5,8 @@ use std::cell::RefCell;
 
 use bakeoff::model::Admission;
 use bakeoff::patch::{Rules, parse, print};
-use bakeoff_fuzz::oracle::Oracle;
-use bakeoff_fuzz::{mutate, scratch};
+use bakeoff::oracle::Oracle;
+use bakeoff::{mutate, scratch};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 
 thread_local! {

@@ -193,7 +193,7 @@ impl<'a> Document<'a> {
     fn check_gap(&mut self) -> Result<(), Refusal> {
         let in_fence = self.fence.is_some();
         if self.files.is_empty() {
-            if self.gap.prose > 0 && !self.gap.mail && !in_fence {
+            if self.gap.prose > 0 && !self.gap.mail {
                 self.left_out();
             }
             return Ok(());

@@ -95,6 +95,11 @@ async fn check(top: &Path, run: PathBuf, mark: &Path, launch: Arc<dyn Launch>, t
         timeout_seconds: 300,
         parallel: 1,
         memory_bytes: 4 << 30,
+        disk_bytes: 32 << 30,
+        flaky: 0,
+        strict_tests: false,
+        own_tests: true,
+        protect: Vec::new(),
     };
     let path: OsString = std::env::var_os("PATH").unwrap_or_default();
     let tools = toolchain::discover(&path, Path::new("/nonexistent"));
