@@ -151,8 +151,9 @@ fn put(
 }
 
 /// Where a last hunk goes on after its counts are used up, git would read only the counted part. If
-/// that part applies on its own and gives something else, the diff has two meanings. A part without
-/// context always does: git asks little of its place.
+/// that part applies on its own and gives something else, the diff has two meanings. Only lines that
+/// are nowhere show that it does not: git would choose where we refuse to, and it asks little of the
+/// place of a part without context.
 fn check_overrun(hunks: &[Hunk], old: &[u8], base: Base, applied: &Applied) -> Result<(), Refusal> {
     let Some((last, before)) = hunks.split_last() else { return Ok(()) };
     let Counts::Overrun(counted) = last.counts else { return Ok(()) };
@@ -164,8 +165,12 @@ fn check_overrun(hunks: &[Hunk], old: &[u8], base: Base, applied: &Applied) -> R
     let bare = short.leading() == 0 && short.trailing() == 0;
     let mut hunks = before.to_vec();
     hunks.push(short);
-    let differs = |other: Applied| other.bytes != applied.bytes;
-    match bare || apply_hunks(&hunks, old, base).is_ok_and(differs) {
+    let two_meanings = bare
+        || match apply_hunks(&hunks, old, base) {
+            Ok(other) => other.bytes != applied.bytes,
+            Err(refusal) => !matches!(refusal.code.as_str(), "hunk-not-found" | "hunk-anchor"),
+        };
+    match two_meanings {
         true => Err(refuse(
             "hunk-counts",
             "the header counts fewer lines than follow, and both readings apply: send right counts",
@@ -258,6 +263,8 @@ mod tests {
         // Found by fuzzing: git puts a counted part without context where we would not.
         let bare = "@@ -8,0 +1 @@\n+x\n+y\n 1\n";
         assert_eq!(run(&lines(1..=4), bare), Err("hunk-counts".into()));
+        let twice = "@@ -4,3 +9,2 @@\n b\n-s\n e\n+new\n b\n";
+        assert_eq!(run(&"b\ns\ne\n".repeat(4), twice), Err("hunk-counts".into()));
         let gone = "@@ -3,2 +3,0 @@\n-3\n-4\n+x\n";
         assert_eq!(run(&lines(1..=4), gone), Err("hunk-counts".into()));
     }
