@@ -183,7 +183,7 @@ fn loopback_is_up_and_socket_pairs_and_pseudo_terminals_work() {
                 output(&launcher, sh("cat /proc/net/fib_trie; ls /dev/pts; ls -l /dev/ptmx")).await;
             assert!(text.contains("127.0.0.1") && text.contains("ptmx"), "{text}");
             if !python() {
-                return eprintln!("no python3 among the system's programs: sockets are not tried");
+                return;
             }
             let script = "import asyncio,pty,socket,threading\n\
                 s=socket.create_server(('127.0.0.1',0)); c=socket.create_connection(s.getsockname())\n\
@@ -202,7 +202,7 @@ fn loopback_is_up_and_socket_pairs_and_pseudo_terminals_work() {
 #[test]
 fn socket_pairs_work_in_the_weaker_tier_and_sockets_do_not() {
     if !python() {
-        return eprintln!("no python3 among the system's programs: sockets are not tried");
+        return;
     }
     on(System::NoNamespaces, || async {
         let script = "import asyncio,socket\na,b=socket.socketpair(); a.send(b'x'); b.recv(1)\nasyncio.run(asyncio.sleep(0))\n\

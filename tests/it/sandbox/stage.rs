@@ -323,9 +323,25 @@ pub fn all_die(nonce: &str) {
 
 /// Whether python3 is among the system's programs.
 pub fn python() -> bool {
-    ["/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3"]
-        .iter()
-        .any(|path| Path::new(path).exists())
+    let paths = ["/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3"];
+    there("python3 among the system's programs", paths.iter().any(|path| Path::new(path).exists()))
+}
+
+/// Whether a tool is on the `PATH`.
+pub fn has(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    there(tool, std::env::split_paths(&path).any(|dir| dir.join(tool).is_file()))
+}
+
+/// Says so when something is missing; where everything was installed for the tests, that is a failure.
+fn there(what: &str, is_there: bool) -> bool {
+    let all = std::env::var_os("BAKEOFF_TEST_TOOLS").is_some_and(|value| value == "all");
+    assert!(is_there || !all, "no {what}, and BAKEOFF_TEST_TOOLS says that all tools are there");
+    if !is_there {
+        let said = format!("no {what}: not tried\n");
+        std::io::Write::write_all(&mut std::io::stderr(), said.as_bytes()).unwrap();
+    }
+    is_there
 }
 
 /// Asserts the tier that a system has.
