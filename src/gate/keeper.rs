@@ -21,7 +21,7 @@ use super::outcome::Outcome;
 use super::protect::{self, Gated};
 use super::room::{Room, ThisMachine};
 use super::{carry, compare, flaky, report};
-use crate::journal::Artifacts;
+use crate::journal::{Artifacts, Masker};
 use crate::model::{
     CandidateId, CommandSpec, EventSink, Flag, GateKind, GatePlan, GateReport, RunEvent, TreeId,
     Verdict, Warning,
@@ -226,7 +226,8 @@ impl Gatekeeper {
     }
 
     /// Keeps what setup and the base's gates wrote for later runs: only where all of them ended by
-    /// themselves, and setup well.
+    /// themselves, and setup well. What was given a secret by name may have written it: that ends with
+    /// the run.
     async fn keep(
         &self,
         layer: Layer,
@@ -234,7 +235,11 @@ impl Gatekeeper {
         gates: &BaseGates,
     ) -> Result<Layer, GateError> {
         let ended = |report: &GateReport| report.verdict.is_pass() || report.verdict.is_fail();
-        if !gates.reports.iter().all(ended) || !gates.rewritten.is_empty() {
+        let secret = |(name, _): &(OsString, _)| Masker::names_secret(&name.to_string_lossy());
+        if !gates.reports.iter().all(ended)
+            || !gates.rewritten.is_empty()
+            || self.env.iter().any(secret)
+        {
             return Ok(layer);
         }
         let grounds = self.grounds.clone();

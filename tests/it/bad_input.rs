@@ -328,6 +328,11 @@ fn disks_that_refuse() {
         );
         let done = mounting(&place, &line);
         let code = done.code.unwrap();
+        if code == 4 {
+            // Seen before the disk said no: a gate is not blamed for it.
+            assert!(done.out.contains("make room"), "{size} KiB: {}\n{}", done.out, done.err);
+            continue;
+        }
         assert!([0, 6].contains(&code), "{size} KiB: {code} {}\n{}", done.out, done.err);
         if code == 6 {
             let done = done.says(&["No space left on device"]);
