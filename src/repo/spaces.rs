@@ -173,8 +173,13 @@ impl Spaces {
         lower: Vec<PathBuf>,
     ) -> Option<Result<Overlay, SandboxError>> {
         let warden = self.warden.as_ref().filter(|_| self.backend.is_overlay())?;
-        let memory = (self.backend == Backend::MemoryOverlay).then_some(MEMORY);
-        Some(mount(warden, dir, lower, Kind { kind: None, memory }))
+        // The very kind that was tried: root of a container may not mount what root may.
+        let (kind, memory) = match self.backend {
+            Backend::UserOverlay => (Some(OverlayKind::User), None),
+            Backend::MemoryOverlay => (None, Some(MEMORY)),
+            _ => (None, None),
+        };
+        Some(mount(warden, dir, lower, Kind { kind, memory }))
     }
 }
 
@@ -196,7 +201,22 @@ fn mount(
             SandboxError::Setup(format!("make the layers in {}: {error}", dir.display()))
         })?;
     }
-    warden.overlay(&OverlaySpec { lower, dir: dir.to_owned(), kind, memory })
+    let spec = OverlaySpec { lower, dir: dir.to_owned(), kind, memory };
+    warden.overlay(&spec).map_err(|error| match error {
+        // The kernel says of a full disk that the operation is not permitted.
+        SandboxError::Setup(_) if is_full(dir) => SandboxError::Setup(format!(
+            "make the layers in {}: {}",
+            dir.display(),
+            std::io::Error::from(Errno::NOSPC)
+        )),
+        error => error,
+    })
+}
+
+/// Whether not even an overlay's own few entries have room.
+fn is_full(dir: &Path) -> bool {
+    let state = rustix::fs::statvfs(dir);
+    state.is_ok_and(|state| state.f_bavail * state.f_frsize < 64 << 10 || state.f_favail < 16)
 }
 
 fn lay_out(dir: &Path) -> std::io::Result<()> {

@@ -322,7 +322,7 @@ fn disks_that_refuse() {
     ]);
     // Full, sooner or later: never a success without a record.
     let mut codes = std::collections::BTreeSet::new();
-    for size in [4, 16, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 512] {
+    for size in [4, 16, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 512, 4 << 20] {
         let line = format!(
             "mount -t tmpfs -o size={size}k none {at} && \"$B\" run x; code=$?; [ $code != 0 ] || \"$B\" show >&2 || exit 99; exit $code"
         );
