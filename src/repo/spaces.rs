@@ -4,6 +4,7 @@
 //! The first that works is taken, and all give the same workspace: the base tree, a worker's changes,
 //! and a diff between the two. Never here: a mount (the warden makes them).
 
+use std::cell::OnceCell;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -49,29 +50,6 @@ impl Backend {
     pub const ALL: [Self; 5] =
         [Self::UserOverlay, Self::RootOverlay, Self::MemoryOverlay, Self::Reflink, Self::Copy];
 
-    /// Does with it what workers do.
-    fn attempt(self, warden: &Warden, dir: &Path) -> Tried {
-        let renames = match self {
-            Self::UserOverlay => user_overlay(warden, dir),
-            Self::RootOverlay if !rustix::process::geteuid().is_root() => {
-                Err("only root can mount one outside of a user namespace".to_owned())
-            }
-            Self::RootOverlay => match own(warden, dir, None) {
-                Ok((OverlayKind::User, _)) => {
-                    Err("root is refused a mount namespace of its own".to_owned())
-                }
-                other => other.map(|(_, renames)| renames),
-            },
-            Self::MemoryOverlay => own(warden, dir, Some(MEMORY)).map(|(_, renames)| renames),
-            Self::Reflink => by_reflink(dir),
-            Self::Copy => Ok(true),
-        };
-        match renames {
-            Ok(renames) => Tried { backend: self, trouble: None, renames },
-            Err(trouble) => Tried { backend: self, trouble: Some(trouble), renames: false },
-        }
-    }
-
     fn is_overlay(self) -> bool {
         matches!(self, Self::UserOverlay | Self::RootOverlay | Self::MemoryOverlay)
     }
@@ -107,9 +85,10 @@ impl Spaces {
     /// Tries the backends in a directory on the file system where workspaces will lie, and takes the
     /// first that works. With `over`, jobs see a workspace at the user's repository path.
     pub fn probe(warden: &Warden, dir: &Path, over: bool) -> Self {
+        let trial = Trial { warden, dir, thorough: false, own: OnceCell::new() };
         let mut tried = Vec::new();
         for backend in Backend::ALL {
-            tried.push(backend.attempt(warden, dir));
+            tried.push(trial.of(backend));
             if tried.last().is_some_and(|tried| tried.trouble.is_none()) {
                 break;
             }
@@ -119,7 +98,8 @@ impl Spaces {
 
     /// The same, and tries the others, too.
     pub fn try_all(warden: &Warden, dir: &Path, over: bool) -> Self {
-        let tried = Backend::ALL.iter().map(|backend| backend.attempt(warden, dir)).collect();
+        let trial = Trial { warden, dir, thorough: true, own: OnceCell::new() };
+        let tried = Backend::ALL.into_iter().map(|backend| trial.of(backend)).collect();
         Self::of(warden, tried, over)
     }
 
@@ -227,25 +207,69 @@ fn lay_out(dir: &Path) -> std::io::Result<()> {
     fs::set_permissions(dir.join("upper"), fs::Permissions::from_mode(0o755))
 }
 
-/// One in the warden's own namespaces.
-fn own(warden: &Warden, dir: &Path, memory: Option<u64>) -> Result<(OverlayKind, bool), String> {
-    attempt(warden, dir, Kind { kind: None, memory })
+/// Trying the backends in a directory.
+struct Trial<'a> {
+    warden: &'a Warden,
+    dir: &'a Path,
+    /// Whether what would not be taken is tried, too.
+    thorough: bool,
+    /// An overlay in the warden's own namespaces, which two backends ask for.
+    own: OnceCell<Attempted>,
 }
 
-/// One in a user namespace. Root can do without, and then it is tried and not taken: no directory of
-/// the base could be renamed in it.
-fn user_overlay(warden: &Warden, dir: &Path) -> Result<bool, String> {
-    let kind = Kind { kind: Some(OverlayKind::User), memory: None };
-    let (_, renames) = attempt(warden, dir, kind)?;
-    if renames || !matches!(own(warden, dir, None), Ok((OverlayKind::Root, true))) {
-        return Ok(renames);
+/// Who mounted it, and whether a directory of the base could be renamed.
+type Attempted = Result<(OverlayKind, bool), String>;
+
+impl Trial<'_> {
+    /// Does with it what workers do.
+    fn of(&self, backend: Backend) -> Tried {
+        let renames = match backend {
+            Backend::UserOverlay => self.user_overlay(),
+            Backend::RootOverlay if !rustix::process::geteuid().is_root() => {
+                Err("only root can mount one outside of a user namespace".to_owned())
+            }
+            Backend::RootOverlay => self.own().and_then(|(kind, renames)| match kind {
+                OverlayKind::Root => Ok(renames),
+                OverlayKind::User => Err("root is refused a mount namespace of its own".to_owned()),
+            }),
+            Backend::MemoryOverlay => self.attempt(None, Some(MEMORY)).map(|(_, renames)| renames),
+            Backend::Reflink => by_reflink(self.dir),
+            Backend::Copy => Ok(true),
+        };
+        match renames {
+            Ok(renames) => Tried { backend, trouble: None, renames },
+            Err(trouble) => Tried { backend, trouble: Some(trouble), renames: false },
+        }
     }
-    Err("it works, but no directory of the base can be renamed in it, and root's own is taken"
-        .into())
+
+    fn own(&self) -> Attempted {
+        self.own.get_or_init(|| self.attempt(None, None)).clone()
+    }
+
+    /// One in a user namespace. Root can do without: no directory of the base could be renamed in it.
+    fn user_overlay(&self) -> Result<bool, String> {
+        match self.own()? {
+            (OverlayKind::User, renames) => Ok(renames),
+            (OverlayKind::Root, _) if !self.thorough => Err("root's own is taken".to_owned()),
+            (OverlayKind::Root, _) => {
+                let (_, renames) = self.attempt(Some(OverlayKind::User), None)?;
+                let but = if renames {
+                    ""
+                } else {
+                    "no directory of the base can be renamed in it, and "
+                };
+                Err(format!("it works, but {but}root's own is taken"))
+            }
+        }
+    }
+
+    fn attempt(&self, kind: Option<OverlayKind>, memory: Option<u64>) -> Attempted {
+        attempt(self.warden, self.dir, Kind { kind, memory })
+    }
 }
 
 /// Mounts a small overlay and does in it what workers do.
-fn attempt(warden: &Warden, dir: &Path, kind: Kind) -> Result<(OverlayKind, bool), String> {
+fn attempt(warden: &Warden, dir: &Path, kind: Kind) -> Attempted {
     let told = |error: std::io::Error| format!("try in {}: {error}", dir.display());
     // Under a lease, so that it goes even when the engine is killed meanwhile.
     let name = format!("try-{}-{:08x}", std::process::id(), fastrand::u32(..));
