@@ -100,6 +100,23 @@ fn what_is_live_or_locked_stays() {
     assert!(!run.exists() && !lock.exists());
 }
 
+/// The record and the report say when output of another run was used, and it goes with the cache.
+#[test]
+fn a_report_says_when_kept_output_was_used() {
+    let (place, cache, _) = with_a_run();
+    if !cache.join("setup").is_dir() {
+        return; // Nothing is kept where overlays can't be mounted.
+    }
+    place.run(["run", "raise the value"]).exits(0);
+    let reused = |record: &Value| record["base"]["gates"][0]["reused"].as_str().map(str::to_owned);
+    assert!(reused(&place.record()).unwrap().starts_with("the same base, "));
+    let text = place.run(["show"]).exits(0).out;
+    assert!(text.contains("over output that was kept of the same base"), "{text}");
+    gc(&place, &["--all-cache"]);
+    place.run(["run", "raise the value"]).exits(0);
+    assert_eq!(reused(&place.record()), None);
+}
+
 #[test]
 fn amounts_that_make_no_sense_are_bad_usage() {
     let place = Place::new();
