@@ -65,7 +65,7 @@ fn nothing_goes_without_a_reason_and_runs_only_when_asked_for() {
     assert_eq!(listed(&told, "cache"), [("base".to_owned(), false)]);
     assert_eq!(fs::read_dir(cache.join("base")).unwrap().count(), 0);
     let told = gc(&place, &["--cache-max", "0"]);
-    assert!(listed(&told, "cache").len() > 0 && told["cache_kept"]["entries"] == 0, "{told}");
+    assert!(!listed(&told, "cache").is_empty() && told["cache_kept"]["entries"] == 0, "{told}");
     assert!(run.is_dir());
     place.run(["show"]).exits(0);
     // It is all made again.
