@@ -64,7 +64,7 @@ pub(crate) fn lay_out(dir: &Path) -> Result<()> {
     ];
     for (name, text) in parts {
         let path = dir.join(name);
-        files::replace(&path, text.as_bytes()).at("write", &path)?;
+        files::put(&path, text.as_bytes()).at("write", &path)?;
     }
     Ok(())
 }

@@ -133,7 +133,7 @@ pub(crate) fn label(dir: &Path, mut label: Label) -> Result<()> {
     }
     let path = dir.join(LABEL);
     let text = serde_json::to_vec(&label).map_err(std::io::Error::from).at("write", &path)?;
-    files::replace(&path, &text).at("write", &path)
+    files::put(&path, &text).at("write", &path)
 }
 
 /// The label of a complete entry.

@@ -3,7 +3,7 @@
 //!
 //! Never here: runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -213,9 +213,10 @@ fn choose(entries: &BTreeMap<String, Entry>, limits: &Limits) -> BTreeMap<String
             break;
         }
         for name in dependents(entries, entry.name()) {
-            if !going.contains_key(&name) {
-                total -= entries[&name].bytes;
-                going.insert(name, "beyond the size");
+            let bytes = entries[&name].bytes;
+            if let btree_map::Entry::Vacant(place) = going.entry(name) {
+                total -= bytes;
+                place.insert("beyond the size");
             }
         }
     }

@@ -162,12 +162,24 @@ pub(crate) fn fence(dir: &Path) -> io::Result<(i64, u64)> {
     Ok(Stamp::of(&rustix::fs::fstat(&probe)?).ctime)
 }
 
-/// Writes a file in one step: other readers see the old bytes or the new ones.
+/// Writes a file in one step: other readers see the old bytes or the new ones. It is on the disk when
+/// this returns.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_new(path, bytes, true)
+}
+
+/// The same for what is found out, and made again, when a crash of the system tears it.
+pub(crate) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_new(path, bytes, false)
+}
+
+fn write_new(path: &Path, bytes: &[u8], sync: bool) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(dir)?;
     file.write_all(bytes)?;
-    file.as_file().sync_all()?;
+    if sync {
+        file.as_file().sync_all()?;
+    }
     file.persist(path).map_err(|e| e.error)?;
     Ok(())
 }

@@ -291,7 +291,7 @@ fn save_stamps(dir: &Path, stamps: &[Stamp]) -> Result<()> {
         }
     }
     let path = dir.join("layer.stamps");
-    files::replace(&path, &out).at("write", &path)
+    files::put(&path, &out).at("write", &path)
 }
 
 /// The stamps of this boot's layer; nothing when they are of another boot or another number.

@@ -71,7 +71,7 @@ pub(crate) fn save(path: &Path, items: &[Item]) -> io::Result<()> {
         out.extend_from_slice(&length.to_le_bytes());
         out.extend_from_slice(&item.path);
     }
-    files::replace(path, &out)
+    files::put(path, &out)
 }
 
 /// Reads a listing back.

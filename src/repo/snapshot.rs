@@ -56,29 +56,49 @@ pub(crate) fn take(cache: &Path, top: &Path, path: &str, patience: Duration) -> 
     let Some(_locks) = lock_builds(&from, patience).at("lock", &from)? else {
         return Ok(Taken::Refused("a build is going on in it".to_owned()));
     };
+    // Cargo still writes what it learnt of the compiler when it has let go of its lock, and tools without
+    // a lock may just have ended: a directory that comes to rest is carried.
+    for _ in 1..TRIES {
+        if let Some(entry) = try_once(cache, top, path)? {
+            return Ok(entry);
+        }
+    }
+    let last = try_once(cache, top, path)?;
+    Ok(last.unwrap_or_else(|| Taken::Refused("it changed while it was copied".to_owned())))
+}
+
+/// How often a directory that changes is tried.
+const TRIES: u32 = 3;
+
+/// Takes the snapshot; nothing when the directory changed meanwhile.
+fn try_once(cache: &Path, top: &Path, path: &str) -> Result<Option<Taken>> {
+    let refused = |reason: String| Ok(Some(Taken::Refused(reason)));
     let seen = match look(top, path) {
         Ok(seen) => seen,
-        Err(error) => return Ok(Taken::Refused(error.to_string())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return refused(error.to_string()),
     };
-    let mut refused = None;
+    let mut trouble = None;
     let entry = CacheEntry::enter(cache, Kind::Carry, &seen.key, |dir| {
         if cache::read_label(dir).is_some() {
             return Ok(());
         }
         match copy(top, path, &seen, dir) {
             Ok(()) => cache::label(dir, label(top, path)),
-            Err(Trouble::Checkout(reason)) => {
-                refused = Some(reason);
+            Err(Trouble::Cache(error)) => Err(error).at("write", dir),
+            Err(other) => {
+                trouble = Some(other);
                 Ok(())
             }
-            Err(Trouble::Cache(error)) => Err(error).at("write", dir),
         }
     })?;
-    if let Some(reason) = refused {
-        return Ok(Taken::Refused(reason));
+    match trouble {
+        Some(Trouble::Checkout(reason)) => return refused(reason),
+        Some(_) => return Ok(None),
+        None => {}
     }
     forget_older(cache, &label(top, path), entry.key());
-    Ok(Taken::Snapshot(entry))
+    Ok(Some(Taken::Snapshot(entry)))
 }
 
 fn label(top: &Path, path: &str) -> Label {
@@ -287,6 +307,8 @@ fn is_secret(name: &str) -> bool {
 enum Trouble {
     /// In the user's checkout: not an error of ours.
     Checkout(String),
+    /// It is not any more what was seen.
+    Changed,
     Cache(io::Error),
 }
 
@@ -312,17 +334,20 @@ fn copy(top: &Path, path: &str, seen: &Seen, dir: &Path) -> Result<(), Trouble> 
         },
     );
     let copied = copied.map_err(|error| Trouble::Checkout(error.to_string()))?;
-    if let Some((entry, error)) =
-        seen.entries.iter().zip(copied).find_map(|(e, r)| Some((e, r.err()?)))
-    {
-        return Err(Trouble::Checkout(format!("{}: {error}", entry.path.display())));
+    for (entry, result) in seen.entries.iter().zip(copied) {
+        match result {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Trouble::Changed),
+            Err(error) => {
+                return Err(Trouble::Checkout(format!("{}: {error}", entry.path.display())));
+            }
+        }
     }
     for entry in seen.entries.iter().rev().filter(|entry| entry.kind == EntryKind::Dir) {
         finish_dir(&making.join(&entry.path), entry, shift).map_err(cache)?;
     }
-    let after = look(top, path).map_err(|error| Trouble::Checkout(error.to_string()))?;
-    if after.entries != seen.entries {
-        return Err(Trouble::Checkout("it changed while it was copied".to_owned()));
+    if look(top, path).map_or(true, |after| after.entries != seen.entries) {
+        return Err(Trouble::Changed);
     }
     fs::rename(&making, dir.join(ROOT)).map_err(cache)
 }

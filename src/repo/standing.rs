@@ -302,7 +302,7 @@ impl Store {
         };
         let path = dir.join(NOTE);
         let text = serde_json::to_vec(&note).map_err(std::io::Error::from).at("write", &path)?;
-        files::replace(&path, &text).at("write", &path)?;
+        files::put(&path, &text).at("write", &path)?;
         listing::save(&dir.join(TREE), self.items()).at("write", dir)?;
         if let Some((_, sources)) = sources {
             listing::save(&dir.join(SOURCES_LIST), sources).at("write", dir)?;

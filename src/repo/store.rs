@@ -3,6 +3,7 @@
 //! Once prepared it needs neither the user's repository nor the cache's pack. Never here: a write to
 //! the user's repository.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -101,11 +102,24 @@ impl Store {
         if head.is_some_and(|head| head != *commit) {
             return Err(RepoError::DirtyNeedsHead);
         }
-        let packs = pack::enter(&paths.cache, &user.repo(), oid(commit.as_str())?, history)?;
-        packs.copy_to(&git_dir.join("objects"))?;
-        let base = import_base(user, commit, dirty, committed, &git_dir)?;
-        bare::complete(&git_dir, &base, &packs.border)?;
-        Self::open(paths, git_dir, base)
+        let theirs = user.repo().commondir().to_owned();
+        let top = lossy(user.top().as_os_str().as_bytes());
+        // The checkout is written beside the packs, of the user's own objects. What goes wrong there is
+        // tried again, and told, when the store is opened.
+        let early = || early_layer(&paths.cache, &top, &theirs, committed).ok();
+        let (base, early) = std::thread::scope(|scope| {
+            let early = scope.spawn(early);
+            let base = (|| {
+                let commit_id = oid(commit.as_str())?;
+                let packs = pack::enter(&paths.cache, &user.repo(), commit_id, history)?;
+                packs.copy_to(&git_dir.join("objects"))?;
+                let base = import_base(user, commit, dirty, committed, &git_dir)?;
+                bare::complete(&git_dir, &base, &packs.border)?;
+                Ok::<_, RepoError>(base)
+            })();
+            (base, early.join().ok().flatten())
+        });
+        Self::open(paths, git_dir, base?, early)
     }
 
     /// Opens the store of a run that was prepared before. It needs nothing of the user's repository.
@@ -119,10 +133,15 @@ impl Store {
         let base = bare::read(&git_dir)?.ok_or_else(|| {
             RepoError::Mismatch(format!("{} holds no complete store", paths.run.display()))
         })?;
-        Self::open(paths, git_dir, base)
+        Self::open(paths, git_dir, base, None)
     }
 
-    fn open(paths: &StorePaths, git_dir: PathBuf, base: Base) -> Result<Self> {
+    fn open(
+        paths: &StorePaths,
+        git_dir: PathBuf,
+        base: Base,
+        early: Option<Stack>,
+    ) -> Result<Self> {
         let tree = oid(&base.tree)?;
         let repo = Repository::open_bare(&git_dir).doing("open the run's store")?;
         let (committed, items, listed) = {
@@ -137,7 +156,10 @@ impl Store {
         };
         let top = lossy(&base.top);
         let of_commit = listed.as_ref().unwrap_or(&items);
-        let stack = layer::enter(&paths.cache, &top, &git_dir, committed, of_commit)?;
+        let stack = match early {
+            Some(stack) => stack,
+            None => layer::enter(&paths.cache, &top, &git_dir, committed, of_commit)?,
+        };
         let (stack, own) = match listed {
             None => (stack, None),
             Some(listed) => {
@@ -294,6 +316,13 @@ fn lay_out(paths: &StorePaths) -> Result<StorePaths> {
     Ok(paths)
 }
 
+/// The layer of a commit's tree, of the objects of the user's repository.
+fn early_layer(cache: &Path, top: &str, git_dir: &Path, tree: Oid) -> Result<Stack> {
+    let repo = Repository::open_bare(git_dir).doing("open the repository")?;
+    let items = objects::list(&repo.odb().doing("open the object store")?, tree)?;
+    layer::enter(cache, top, git_dir, tree, &items)
+}
+
 /// The layer of a base with uncommitted changes belongs to the process that opened the store and goes
 /// away with it; it holds only those changes, and lies on the commit's.
 fn own_layer(
@@ -330,7 +359,6 @@ fn import_base(
     } else {
         (committed, user_commit)
     };
-    use std::os::unix::ffi::OsStrExt;
     let base = Base {
         tree: tree.to_string(),
         commit: top_commit.to_string(),

@@ -31,6 +31,15 @@ pub fn write(page: &mut Page, record: &RunRecord) {
             page.entry(&format!("  {name:<8} "), &format!("{line} ({origin})"), Tone::Plain);
         }
     }
+    if let Some(kept) = record.base.gates.iter().find_map(|report| report.reused.as_ref()) {
+        let left_out = if gates.setup.is_some() && kept.starts_with("the same") {
+            "; setup was left out"
+        } else {
+            ""
+        };
+        let text = format!("over output that was kept of {kept}{left_out}");
+        page.entry("  kept     ", &text, Tone::Plain);
+    }
     if gates.check.is_none() {
         page.entry("  check    ", "none (--no-check)", Tone::Warn);
     }

@@ -533,3 +533,19 @@ async fn a_snapshot_is_older_than_every_source() {
     assert_eq!(compiled, number("mod.py "), "{told}");
     assert_eq!(time("new"), 4_000_000_000);
 }
+
+/// However many directories are carried, each is a layer.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_directories_are_carried() {
+    let yard = Yard::new();
+    let names: Vec<String> = (0..20).map(|n| format!("p{n}/node_modules")).collect();
+    for name in &names {
+        yard.write(&format!("{name}/x.js"), "x\n");
+    }
+    let carry: Vec<&str> = names.iter().map(String::as_str).collect();
+    let check = "test $(ls p*/node_modules/x.js | wc -l) = 20";
+    let run = yard.run("r", "main", &Asked { check, carry: &carry, ..CARGO }).await;
+    let base = run.base().await;
+    assert!(base.reports[0].verdict.is_pass(), "{:#?}", base.reports);
+    assert!(run.passes(&base, "right", "x\n").await);
+}

@@ -65,7 +65,7 @@ fn nothing_goes_without_a_reason_and_runs_only_when_asked_for() {
     assert_eq!(listed(&told, "cache"), [("base".to_owned(), false)]);
     assert_eq!(fs::read_dir(cache.join("base")).unwrap().count(), 0);
     let told = gc(&place, &["--cache-max", "0"]);
-    assert!(listed(&told, "cache").len() > 0 && told["cache_kept"]["entries"] == 0, "{told}");
+    assert!(!listed(&told, "cache").is_empty() && told["cache_kept"]["entries"] == 0, "{told}");
     assert!(run.is_dir());
     place.run(["show"]).exits(0);
     // It is all made again.
@@ -98,6 +98,23 @@ fn what_is_live_or_locked_stays() {
     drop((used, live));
     gc(&place, &["--all-cache", "--keep-runs", "0"]);
     assert!(!run.exists() && !lock.exists());
+}
+
+/// The record and the report say when output of another run was used, and it goes with the cache.
+#[test]
+fn a_report_says_when_kept_output_was_used() {
+    let (place, cache, _) = with_a_run();
+    if !cache.join("setup").is_dir() {
+        return; // Nothing is kept where overlays can't be mounted.
+    }
+    place.run(["run", "raise the value"]).exits(0);
+    let reused = |record: &Value| record["base"]["gates"][0]["reused"].as_str().map(str::to_owned);
+    assert!(reused(&place.record()).unwrap().starts_with("the same base, "));
+    let text = place.run(["show"]).exits(0).out;
+    assert!(text.contains("over output that was kept of the same base"), "{text}");
+    gc(&place, &["--all-cache"]);
+    place.run(["run", "raise the value"]).exits(0);
+    assert_eq!(reused(&place.record()), None);
 }
 
 #[test]

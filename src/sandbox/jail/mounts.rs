@@ -135,7 +135,7 @@ pub(super) fn overlay(
     let (lower, ends) = names.split_at(lower.len());
     let mount = |once: bool| {
         new_mount("overlay", MountAttrFlags::MOUNT_ATTR_NODEV, |fs| {
-            rustix::mount::fsconfig_set_string(fs, "lowerdir", lower.join(":"))?;
+            set_lower(fs, lower)?;
             rustix::mount::fsconfig_set_string(fs, "upperdir", ends[0].as_str())?;
             rustix::mount::fsconfig_set_string(fs, "workdir", ends[1].as_str())?;
             if user_namespace {
@@ -150,6 +150,21 @@ pub(super) fn overlay(
     // Kernels before 5.10 have no volatile ones.
     let made = mount(once).or_else(|error| if once { mount(false) } else { Err(error) });
     made.map_err(|error| format!("overlay with upper {}: {error}", upper.display()))
+}
+
+/// The longest value that the system takes of one option, in bytes.
+const LONGEST: usize = 255;
+
+/// Names the lower layers, the topmost first. More than one value can hold go one by one, which takes
+/// Linux 6.5.
+fn set_lower(fs: &OwnedFd, lower: &[String]) -> rustix::io::Result<()> {
+    let joined = lower.join(":");
+    if joined.len() <= LONGEST {
+        return rustix::mount::fsconfig_set_string(fs, "lowerdir", joined);
+    }
+    lower
+        .iter()
+        .try_for_each(|layer| rustix::mount::fsconfig_set_string(fs, "lowerdir+", layer.as_str()))
 }
 
 fn open_layer(path: &OsStr) -> Result<OwnedFd, String> {
