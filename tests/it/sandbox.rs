@@ -4,6 +4,7 @@
 mod broken;
 mod confine;
 mod escape;
+mod facts;
 mod fetching;
 pub mod stage;
 mod start;
