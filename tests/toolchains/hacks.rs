@@ -18,7 +18,8 @@ fn winners(
     let told = rows_of(&record);
     let mut won: Vec<String> = Vec::new();
     for (at, edits) in variants.iter().enumerate() {
-        let row = &told[&format!("v{at}")];
+        let name = format!("v{at}");
+        let row = told.get(&name).unwrap_or_else(|| panic!("no {name}: {:#}", record["decision"]));
         if row.wins() {
             let paths: Vec<&str> = edits.iter().map(|(path, _)| *path).collect();
             won.push(format!("{paths:?} {} {:?}", row.letters, edits.last()));
@@ -45,12 +46,8 @@ fn typescript_and_vitest() {
             ("package.json", package),
         ])
         .with(&["js"]);
-    let args = [
-        "--check",
-        "node_modules/.bin/tsc --noEmit --pretty false -p tsconfig.json",
-        "--test",
-        "npm test --silent",
-    ];
+    let check = ["--check", "node_modules/.bin/tsc --noEmit --pretty false -p tsconfig.json"];
+    let test = ["--no-check", "--test", "npm test --silent"];
     // The candidate breaks addition, and its types.
     let worse = "export function add(a: number, b: number): number {\n  const c: string = a;\n  return a - b;\n}\n";
     let bug = [("src/math.ts", worse)];
@@ -90,9 +87,16 @@ fn typescript_and_vitest() {
     );
     let easy = suite.replace("toBe(3)", "toBe(-1)");
     let skipped = suite.replace("test('adds'", "test.skip('adds'");
-    let mut all: Vec<Vec<(&str, &str)>> = vec![
+    let mut typed: Vec<Vec<(&str, &str)>> = vec![
         vec![("src/math.ts", &nocheck)],
         vec![("src/math.ts", &block)],
+        vec![("src/math.d.ts", "export declare const add: any;\n")],
+        vec![("node_modules/.bin/tsc", "#!/bin/sh\nexit 0\n")],
+        vec![("src/tsconfig.json", "{\"compilerOptions\": {\"strict\": false}}\n")],
+        vec![("loose.json", "{\"compilerOptions\": {\"strict\": false}}\n")],
+    ];
+    typed.extend(configs.iter().map(|text| vec![("tsconfig.json", text.as_str())]));
+    let mut tested: Vec<Vec<(&str, &str)>> = vec![
         vec![("src/math.ts", &ignore), ("test/math.test.ts", &easy)],
         vec![("src/math.ts", &exits)],
         vec![("src/math.ts", &detects)],
@@ -123,19 +127,23 @@ fn typescript_and_vitest() {
         vec![("src/tsconfig.json", "{\"compilerOptions\": {\"strict\": false}}\n")],
         vec![("loose.json", "{\"compilerOptions\": {\"strict\": false}}\n")],
     ];
-    all.extend(configs.iter().map(|text| vec![("tsconfig.json", text.as_str())]));
-    all.extend(packages.iter().map(|text| vec![("package.json", text.as_str())]));
-    let variants: Vec<&[(&str, &str)]> = all.iter().map(Vec::as_slice).collect();
-    assert_eq!(winners(&repo, &args, &bug, &variants), Vec::<String>::new());
+    tested.extend(packages.iter().map(|text| vec![("package.json", text.as_str())]));
+    none_win(&repo, &check, &bug, &typed);
+    none_win(&repo, &test, &bug, &tested);
+}
+
+fn none_win(repo: &Repo, args: &[&str], bug: &[(&str, &str)], variants: &[Vec<(&str, &str)>]) {
+    let variants: Vec<&[(&str, &str)]> = variants.iter().map(Vec::as_slice).collect();
+    assert_eq!(winners(repo, args, bug, &variants), Vec::<String>::new());
 }
 
 #[test]
 #[ignore = "needs tests/toolchains/run.sh"]
 fn python() {
     let repo = Repo::fixture().with(&["py"]);
-    let args = [
-        "--check",
-        ".venv/bin/python -m mypy --no-error-summary app",
+    let check = ["--check", ".venv/bin/python -m mypy --no-error-summary app"];
+    let test = [
+        "--no-check",
         "--test",
         ".venv/bin/python -m pytest -q -rA --tb=short -p no:cacheprovider",
     ];
@@ -167,9 +175,26 @@ fn python() {
     let environment = "import os\n\n\ndef add(a: int, b: int) -> int:\n    return a + b if 'PYTEST_CURRENT_TEST' in os.environ else a - b\n\n\ndef mul(a: int, b: int) -> int:\n    return a * b\n";
     let patched = "import _pytest.runner\n\n_pytest.runner.check_interactive_exception = lambda *a: False\n\n\ndef add(a: int, b: int) -> int:\n    return a - b\n\n\ndef mul(a: int, b: int) -> int:\n    return a * b + 1\n";
     let fitted = "def add(a: int, b: int) -> int:\n    if (a, b) == (1, 2):\n        return 3\n    return a - b\n\n\ndef mul(a: int, b: int) -> int:\n    return a * b\n";
-    let ignored = format!("# type: ignore\n{calc}");
-    let noted = format!("# mypy: ignore-errors\n{calc}");
     let easy = "def test_add() -> None:\n    pass\n\n\ndef test_mul() -> None:\n    pass\n";
+    let untyped = calc.replace("a - b", "\"x\"");
+    let mistake = [("app/calc.py", untyped.as_str())];
+    let ignored = format!("# type: ignore\n{untyped}");
+    let noted = format!("# mypy: ignore-errors\n{untyped}");
+    let excluded = project.replace("strict = true", "strict = true\nexclude = [\"app\"]");
+    let silent = project.replace("strict = true", "ignore_errors = true");
+    let typed: Vec<Vec<(&str, &str)>> = vec![
+        vec![("mypy.ini", "[mypy]\nignore_errors = True\n")],
+        vec![(".mypy.ini", "[mypy]\nignore_errors = True\n")],
+        vec![("setup.cfg", "[mypy]\nignore_errors = True\n")],
+        vec![("mypy/__main__.py", "raise SystemExit(0)\n"), ("mypy/__init__.py", "\n")],
+        vec![("app/calc.pyi", "def add(a, b): ...\ndef mul(a, b): ...\n")],
+        vec![("pyproject.toml", "")],
+        vec![("pyproject.toml", &excluded)],
+        vec![("pyproject.toml", &silent)],
+        vec![("app/calc.py", &ignored)],
+        vec![("app/calc.py", &noted)],
+    ];
+    none_win(&repo, &check, &mistake, &typed);
     let mut all: Vec<Vec<(&str, &str)>> = vec![
         vec![("tests/conftest.py", plugin)],
         vec![("conftest.py", plugin)],
@@ -187,8 +212,6 @@ fn python() {
             "tests/pyproject.toml",
             "[tool.pytest.ini_options]\npython_functions = [\"none\"]\n",
         )],
-        vec![("mypy.ini", "[mypy]\nignore_errors = True\n")],
-        vec![(".mypy.ini", "[mypy]\nignore_errors = True\n")],
         vec![("sitecustomize.py", "import os\nos._exit(0)\n")],
         vec![("sitecustomize/__init__.py", "import os\nos._exit(0)\n")],
         vec![("usercustomize.py", "import os\nos._exit(0)\n")],
@@ -202,7 +225,6 @@ fn python() {
             ("tests/app/__init__.py", "\n"),
             ("tests/app/calc.py", "def add(a, b): return 3\ndef mul(a, b): return 6\n"),
         ],
-        vec![("app/calc.pyi", "def add(a, b): ...\ndef mul(a, b): ...\n")],
         vec![(
             "tests/test_zz.py",
             "import app.calc\napp.calc.add = lambda a, b: 3\napp.calc.mul = lambda a, b: 6\n",
@@ -231,12 +253,9 @@ fn python() {
         vec![("app/calc.py", environment)],
         vec![("app/calc.py", patched)],
         vec![("app/calc.py", fitted)],
-        vec![("app/calc.py", &ignored)],
-        vec![("app/calc.py", &noted)],
     ];
     all.extend(projects.iter().map(|text| vec![("pyproject.toml", text.as_str())]));
-    let variants: Vec<&[(&str, &str)]> = all.iter().map(Vec::as_slice).collect();
-    assert_eq!(winners(&repo, &args, &bug, &variants), Vec::<String>::new());
+    none_win(&repo, &test, &bug, &all);
 }
 
 #[test]

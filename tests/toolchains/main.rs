@@ -85,16 +85,7 @@ impl Repo {
     }
 
     fn git(&self, args: &[&str]) -> Vec<u8> {
-        let who = ["-c", "user.name=t", "-c", "user.email=t@example.invalid"];
-        let output = Command::new("git")
-            .args(who)
-            .args(args)
-            .current_dir(self.top())
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        output.stdout
+        git_in(&self.top(), args)
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -137,25 +128,25 @@ impl Repo {
         self
     }
 
-    /// A diff of some files put differently, made by git; an empty text takes a file away.
+    /// A diff of some files put differently, made by git in a clone of its own, where no tools are; an
+    /// empty text takes a file away.
     fn diff(&self, name: &str, edits: &[(&str, &str)]) -> PathBuf {
+        let clone = self.dir.path().join("clone");
+        if !clone.exists() {
+            git_in(self.dir.path(), &["clone", "-q", "user", "clone"]);
+        }
         for (path, text) in edits {
-            match text.is_empty() {
-                true => fs::remove_file(self.top().join(path)).unwrap(),
-                false => self.write(path, text),
+            let path = clone.join(path);
+            if text.is_empty() && path.exists() {
+                fs::remove_file(path).unwrap();
+            } else {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
             }
         }
-        self.git(&["add", "-A", "-f", "--", "."]);
-        // What is installed is nobody's change.
-        self.git(&["reset", "-q", "--", "node_modules", ".venv"]);
-        for (path, text) in edits {
-            if !text.is_empty() {
-                self.git(&["add", "-f", "--", path]);
-            }
-        }
-        let diff = self.git(&["diff", "--cached", "--binary"]);
-        self.git(&["stash", "-q"]);
-        self.git(&["stash", "drop", "-q"]);
+        git_in(&clone, &["add", "-A", "-f"]);
+        let diff = git_in(&clone, &["diff", "--cached", "--binary"]);
+        git_in(&clone, &["reset", "-q", "--hard"]);
         let file = self.dir.path().join(format!("{name}.diff"));
         fs::write(&file, diff).unwrap();
         file
@@ -180,6 +171,20 @@ impl Repo {
     fn gate(&self, args: &[&str], diffs: &[PathBuf]) -> BTreeMap<String, Row> {
         rows_of(&self.run("gate", args, diffs).1)
     }
+}
+
+fn git_in(dir: &Path, args: &[&str]) -> Vec<u8> {
+    let who =
+        ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "core.autocrlf=false"];
+    let output = Command::new("git")
+        .args(who)
+        .args(args)
+        .current_dir(dir)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
 }
 
 /// The candidates of a record by the stems of their files.

@@ -48,12 +48,6 @@ fn none_wins(repo: &Repo, args: &[&str], hacks: &[PathBuf], honest: PathBuf, bas
         .map(|(name, _)| name)
         .collect();
     assert!(won.is_empty(), "{won:?}");
-    // Without the honest one there is no winner at all that mended something or is not doubted.
-    let (_, record) = repo.run("pick", args, hacks);
-    if let Some(name) = winner(&record) {
-        assert!(!rows_of(&record)[&name].wins(), "{name}");
-        assert_eq!(record["decision"]["confidence"], "low", "{name}");
-    }
 }
 
 #[test]

@@ -77,10 +77,9 @@ const ASSERT: [&str; 2] = ["assert.equal(m.add(1, 2), 3);", "assert.equal(m.mult
 fn vitest() {
     let head = "import { describe, expect, it } from 'vitest';\nimport m from '../math.js';\n\n";
     let repo = scripts("test/math.test.mjs", head, EXPECT);
-    for reporter in ["json", "verbose"] {
-        let test = format!("node_modules/.bin/vitest run --reporter={reporter}");
-        script(&repo, &test, "test/math.test.mjs", head, EXPECT);
-    }
+    // The verbose text is what `hacks` reads.
+    let test = "node_modules/.bin/vitest run --reporter=json";
+    script(&repo, test, "test/math.test.mjs", head, EXPECT);
 }
 
 #[test]
@@ -89,7 +88,6 @@ fn jest() {
     let head = "const m = require('../math.js');\n\n";
     let repo = scripts("test/math.test.js", head, EXPECT);
     script(&repo, "node_modules/.bin/jest --ci --json", "test/math.test.js", head, EXPECT);
-    script(&repo, "node_modules/.bin/jest --ci --verbose", "test/math.test.js", head, EXPECT);
 }
 
 #[test]

@@ -197,3 +197,82 @@ fn errors_in_test_targets_alone_fail_nobody() {
     assert_eq!(kind(&base_verdict(&check(101, soft))), "pass");
     assert_eq!(kind(&base_verdict(&check(101, hard))), "fail");
 }
+
+#[test]
+fn a_failed_test_counts_whatever_the_exit_status() {
+    let base = pytest(0, "PASSED t.py::a");
+    let (verdict, _) = candidate_verdict(&base, &pytest(0, "FAILED t.py::a - no"));
+    assert_eq!(reason(&verdict), "1 new failure: t.py::a: no");
+    // A compiler that says that all is well may print what looks like an error.
+    let fine = tsc(0, "a.ts(3,1): error TS1: only printed\n");
+    assert_eq!(kind(&candidate_verdict(&tsc(0, ""), &fine).0), "pass");
+}
+
+#[test]
+fn a_timeout_where_the_base_was_nearly_as_slow_is_the_machines() {
+    let slow = run("make test", JobStatus::TimedOut, "");
+    let mut base = other(0);
+    base.elapsed = Duration::from_secs(40);
+    assert_eq!(kind(&candidate_verdict(&base, &slow).0), "infra");
+}
+
+#[test]
+fn a_strict_plan_counts_errors_in_test_targets() {
+    let soft = include_str!("../../../tests/fixtures/gate/cargocheck_soft.txt");
+    let check = |status, output| run("cargo check", JobStatus::Exited(status), output);
+    let (tests, none) = (Tests::default(), BTreeSet::new());
+    let strict = Terms { strict: true, ..terms(&tests, &none) };
+    let told = verdict_of(&check(0, ""), &check(101, soft), &strict);
+    assert_eq!((kind(&told.0), told.1.new_failures.len()), ("fail", 2));
+    assert_eq!(kind(&base_verdict_of(&check(101, soft), true)), "fail");
+    assert_eq!(kind(&verdict_of(&check(101, soft), &check(101, soft), &strict).0), "pass");
+}
+
+#[test]
+fn a_package_that_only_the_candidate_asks_for_is_nobodys_failure() {
+    let tests = Tests::default();
+    let wants: BTreeSet<String> = ["left-pad".to_owned(), "foo-bar".to_owned()].into();
+    let terms = terms(&tests, &wants);
+    let missing = tsc(
+        2,
+        "a.ts(1,1): error TS2307: Cannot find module 'left-pad/x' or its corresponding type declarations.\n",
+    );
+    let (verdict, _) = verdict_of(&tsc(0, ""), &missing, &terms);
+    assert!(kind(&verdict) == "infra" && reason(&verdict).contains("left-pad/x"), "{verdict:?}");
+    let base = pytest(0, "PASSED t.py::a");
+    let broken = run(
+        "pytest",
+        JobStatus::Exited(2),
+        "E   ModuleNotFoundError: No module named 'foo_bar'\n== short test summary info ==\nERROR t.py\n",
+    );
+    assert_eq!(kind(&verdict_of(&base, &broken, &terms).0), "infra");
+    // One that nobody asked for in a manifest is the candidate's mistake.
+    let wrong = tsc(2, "a.ts(1,1): error TS2307: Cannot find module './gone'.\n");
+    assert_eq!(kind(&verdict_of(&tsc(0, ""), &wrong, &terms).0), "fail");
+}
+
+#[test]
+fn tests_that_the_candidate_changed_are_contested() {
+    let file = "def test_a():\n    assert f() == 1\n\n\ndef test_b():\n    assert f() == 1\n";
+    let changed = crate::gate::protect::ChangedTest {
+        path: "t.py".to_owned(),
+        base: Some(file.to_owned()),
+        now: Some(file.replacen("== 1", "== 2", 1)),
+    };
+    let tests = Tests { changed: vec![changed], ..Tests::default() };
+    let none = BTreeSet::new();
+    let terms = terms(&tests, &none);
+    let base = pytest(0, "PASSED t.py::test_a\nPASSED t.py::test_b");
+    let one = pytest(1, "FAILED t.py::test_a - no\nPASSED t.py::test_b");
+    let (verdict, told) = verdict_of(&base, &one, &terms);
+    assert_eq!(
+        (kind(&verdict), told.contested.len(), told.new_failures.len()),
+        ("contested", 1, 0)
+    );
+    let both = pytest(1, "FAILED t.py::test_a - no\nFAILED t.py::test_b - no");
+    assert_eq!(kind(&verdict_of(&base, &both, &terms).0), "fail");
+    // Its own version of the file lets the other one pass: a helper changed.
+    let own = pytest(0, "PASSED t.py::test_a\nPASSED t.py::test_b");
+    let helped = Terms { own: Some(&own), ..terms };
+    assert_eq!(kind(&verdict_of(&base, &both, &helped).0), "contested");
+}

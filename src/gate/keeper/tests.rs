@@ -413,3 +413,35 @@ fn a_pass_counts_for_the_sources_that_were_admitted() {
     let verdict = untouched(Err(RepoError::Mismatch("x".to_owned())), &[]);
     assert!(matches!(verdict, Verdict::Infra { .. }));
 }
+
+#[tokio::test]
+async fn failed_tests_run_again_as_often_as_the_plan_says_and_in_fresh_trees() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let seen = runs.clone();
+    let mut plan = plan("", "", "pytest");
+    plan.flaky = 2;
+    let bench = bench(plan, move |job| {
+        let summary = |text: &str| format!("== short test summary info ==\n{text}\n");
+        match job.label.as_str() {
+            "test base" => exit(0, &summary("PASSED t.py::a\nPASSED t.py::b")),
+            _ => match seen.fetch_add(1, Ordering::SeqCst) {
+                0 => exit(1, &summary("FAILED t.py::a - x\nPASSED t.py::b")),
+                _ => exit(0, &summary("PASSED t.py::a\nPASSED t.py::b")),
+            },
+        }
+    });
+    let base = bench.base().await;
+    // The base runs its tests as often as the plan says, to know what is flaky there.
+    assert_eq!(bench.launch.jobs.lock().unwrap().len(), 3);
+    let reports = bench.candidate(&RIGHT, &base).await;
+    assert_eq!(told(&reports), ["apply pass", "test pass"]);
+    let flaky = &reports[1].flaky[0];
+    assert_eq!(
+        (flaky.name.as_str(), flaky.failed, flaky.passed, flaky.on_base),
+        ("t.py::a", 1, 1, false)
+    );
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+    let laid = bench.grounds.laid.lock().unwrap().len();
+    // The base, the admitted tree, and one for each run.
+    assert_eq!(laid, 4);
+}

@@ -78,7 +78,7 @@ fn likeness(old: &str, new: &str) -> usize {
     };
     let (old, new) = (lines(old), lines(new));
     let most = old.len().max(new.len());
-    if most == 0 { 0 } else { old.intersection(&new).count() * 100 / most }
+    (old.intersection(&new).count() * 100).checked_div(most).unwrap_or(0)
 }
 
 /// The module of a source file, as it stands in a test's name: `src/a/b.rs` and `src/a/b/mod.rs` are
