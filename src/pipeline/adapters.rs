@@ -27,8 +27,10 @@ impl Admit for PatchAdmit {
     fn admit(&self, diff: &[u8]) -> Result<Admission, PipelineError> {
         let failed = |error: patch::StoreError| PipelineError::Store(error.to_string());
         let (store, base) = (&*self.store, self.store.base_tree());
-        let mut admission = patch::admit(diff, base, store, &self.rules).map_err(failed)?;
+        let draft = store.draft();
+        let mut admission = patch::admit(diff, base, &draft, &self.rules).map_err(failed)?;
         if let Admission::Admitted { tree, flags, .. } = &mut admission {
+            draft.keep().map_err(failed)?;
             let touched = gated(store, base, tree, &self.gates).map_err(failed)?.flags;
             let known: Vec<Option<String>> = flags.iter().map(|flag| flag.path.clone()).collect();
             flags.extend(touched.into_iter().filter(|flag| !known.contains(&flag.path)));

@@ -36,5 +36,6 @@ pub use gate_tree::{GateLayer, GateTree};
 pub use lease::{Swept, sweep};
 pub use seed::seed;
 pub use store::{Store, StorePaths};
+pub use tree_store::Draft;
 pub use user::UserRepo;
 pub use workspace::Workspace;
