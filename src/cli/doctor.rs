@@ -9,7 +9,7 @@ use crate::config::{Config, Sources};
 use crate::pipeline::{Checkup, checkup};
 use crate::sandbox::{Warden, WardenOptions};
 
-/// Show what works here: sandbox tier and probes, toolchains, model servers, directories
+/// Show what works here: sandbox tier and probes, workspaces, toolchains, model servers, directories
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Exit code 0 when code can run in a proven sandbox and the directories can be written, else 4 or 6."
@@ -30,7 +30,7 @@ impl Args {
             .build()
             .map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))?;
         let path = context.env.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
-        let found = runtime.block_on(checkup(&warden, &path, &context.home));
+        let found = runtime.block_on(checkup(&warden, &context.state, &path, &context.home));
         let config = user_settings(context)?;
         let directories = [("state", &context.state), ("cache", &context.cache)];
         let writable: Vec<(&str, String, Option<String>)> = directories
@@ -78,6 +78,7 @@ fn text(found: &Checkup, config: &Config, directories: &[Directory]) -> String {
     if !found.advice.is_empty() {
         let _ = writeln!(out, "  -> {}", found.advice);
     }
+    workspaces(found, &mut out);
     out.push_str("toolchains\n");
     for (name, program) in &found.toolchains {
         let _ = writeln!(out, "  ok  {name:<22} {}", program.display());
@@ -101,6 +102,20 @@ fn text(found: &Checkup, config: &Config, directories: &[Directory]) -> String {
     out
 }
 
+fn workspaces(found: &Checkup, out: &mut String) {
+    let _ = writeln!(out, "workspaces   {}", found.workspace);
+    for tried in &found.workspaces {
+        let (mark, said) = match (&tried.trouble, tried.renames) {
+            (Some(trouble), _) => ("-- ", trouble.as_str()),
+            (None, true) => ("ok ", "works"),
+            (None, false) => {
+                ("ok ", "works, but no directory of the base can be renamed in one step")
+            }
+        };
+        let _ = writeln!(out, "  {mark} {:<22} {said}", tried.backend.name());
+    }
+}
+
 fn as_json(found: &Checkup, config: &Config, directories: &[Directory]) -> serde_json::Value {
     serde_json::json!({
         "version": 1,
@@ -110,6 +125,17 @@ fn as_json(found: &Checkup, config: &Config, directories: &[Directory]) -> serde
             "advice": found.advice,
             "probes": found.probes.iter().map(|(name, stopped, detail)| {
                 serde_json::json!({ "name": name, "stopped": stopped, "detail": detail })
+            }).collect::<Vec<_>>(),
+        },
+        "workspaces": {
+            "backend": found.workspace,
+            "tried": found.workspaces.iter().map(|tried| {
+                serde_json::json!({
+                    "backend": tried.backend.name(),
+                    "works": tried.trouble.is_none(),
+                    "trouble": tried.trouble,
+                    "renames": tried.renames,
+                })
             }).collect::<Vec<_>>(),
         },
         "toolchains": found.toolchains.iter().map(|(name, program)| {

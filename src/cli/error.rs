@@ -40,7 +40,10 @@ impl CliError {
 impl From<JournalError> for CliError {
     fn from(error: JournalError) -> Self {
         let exit = match &error {
-            JournalError::UnknownRun { .. } | JournalError::Ambiguous { .. } => Exit::Usage,
+            JournalError::UnknownRun { .. }
+            | JournalError::Ambiguous { .. }
+            | JournalError::Blank { .. }
+            | JournalError::Live { .. } => Exit::Usage,
             _ => Exit::Internal,
         };
         Self { exit, message: error.to_string() }

@@ -10,7 +10,7 @@ use super::output::{is_special, write_diff, write_file, write_json, write_stdout
 use super::record::kept;
 use super::{CliError, Exit, preview};
 use crate::journal::RunDir;
-use crate::model::{CandidateId, RunRecord};
+use crate::model::{CandidateId, EventSink, RunRecord};
 use crate::report;
 use crate::ui::{Listener, Mode};
 
@@ -34,8 +34,17 @@ pub fn carry_on(
         return preview::dry_run(&prepared, output, context);
     }
     preview::announce(&prepared, output)?;
+    show(output, context, |listener| perform(prepared, listener, context))
+}
+
+/// Shows a run's progress while `run` goes on, and then its results.
+pub fn show(
+    output: &OutputFlags,
+    context: &Context,
+    run: impl FnOnce(EventSink) -> Result<(RunRecord, RunDir), CliError>,
+) -> Result<Exit, CliError> {
     let listener = Listener::start(mode(output, context));
-    let result = perform(prepared, listener.sink(), context);
+    let result = run(listener.sink());
     listener.close();
     let (record, dir) = result?;
     finish(&record, &dir, output, context).map_err(|error| kept(error, &dir))
@@ -80,7 +89,7 @@ fn mode(output: &OutputFlags, context: &Context) -> Mode {
 }
 
 /// Prints what a run left.
-fn finish(
+pub fn finish(
     record: &RunRecord,
     dir: &RunDir,
     output: &OutputFlags,
@@ -117,7 +126,10 @@ fn told(record: &RunRecord, dir: &RunDir) -> Exit {
     match record.exit {
         Exit::Interrupted | Exit::Terminated => {
             let path = dir.path().display();
-            let message = format!("the run was stopped; what was done so far is in {path}");
+            let message = format!(
+                "the run was stopped; what was done so far is in {path}, and `bakeoff resume {}` goes on with it",
+                dir.id()
+            );
             CliError { exit: record.exit, message }.report()
         }
         exit => exit,

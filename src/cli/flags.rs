@@ -76,6 +76,9 @@ pub struct GateFlags {
     /// The longest that one gate may take, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub gate_timeout: Option<u64>,
+    /// Run failed tests again, up to N times: what passes then is told as flaky
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub flaky: Option<u32>,
     /// Run code even where no sandbox can be proved. It is recorded and shown
     #[arg(long)]
     pub waive_sandbox: bool,

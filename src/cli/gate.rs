@@ -13,7 +13,8 @@ use crate::model::RunKind;
 /// Prove diffs one by one: apply, typecheck, tests. Nothing is picked and no model is asked
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Exit code 0 when every diff passed, 1 when one was refused or failed, 4 when one could not be proved."
+    after_help = "Exit code 0 when every diff passed; 1 when one was refused, failed, or is contested by tests of the base \
+that it changed; 4 when one could not be proved."
 )]
 pub struct Args {
     /// Diffs: files, directories, FAMILY:PATH, prediction files, revisions

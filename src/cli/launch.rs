@@ -3,21 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use tokio_util::sync::CancellationToken;
-
 use super::CliError;
 use super::context::Context;
+use super::engine::{Engine, gate_env};
 use super::flags::{GateFlags, JudgeFlags, LaneFlags, RepoFlags};
+use super::given;
 use super::plan::{Ingredients, resolve};
-use super::{given, record, signals};
 use crate::config::{Config, Sources, TrustStore, content_hash};
-use crate::control::{Control, Watch};
-use crate::journal::{JournalError, Masker, RunDir, Runs};
+use crate::journal::{RunDir, Runs};
 use crate::model::{EventSink, Plan, RunKind, RunRecord, Task};
-use crate::pipeline::{
-    Commission, Equipment, Given, Stopped, Survey, check_judges, conduct, unpriced,
-};
-use crate::sandbox::{Warden, WardenOptions};
+use crate::pipeline::{Commission, Given, Survey, check_judges, conduct, unpriced};
 
 /// What a command asks for.
 pub struct Request<'a> {
@@ -100,6 +95,11 @@ fn check(
     if !plan.judging.judges.is_empty() {
         check_judges(survey, &context.config, trusted, &plan.judging.judges)?;
     }
+    check_budget(plan, config)
+}
+
+/// A budget needs the price of every model.
+pub fn check_budget(plan: &Plan, config: &Config) -> Result<(), CliError> {
     match unpriced(plan, config).first().filter(|_| plan.limits.budget.is_some()) {
         None => Ok(()),
         Some(model) => Err(CliError::usage(format!(
@@ -148,87 +148,19 @@ pub fn user_config(context: &Context) -> Result<Option<(PathBuf, String)>, CliEr
     }
 }
 
-/// Runs what was prepared to its end. The runtime and the warden live as long as the run.
+/// Runs what was prepared to its end.
 pub fn perform(
     prepared: Prepared,
     listener: EventSink,
     context: &Context,
 ) -> Result<(RunRecord, RunDir), CliError> {
-    // The warden starts before the runtime has threads: it is forked from a small process.
-    let warden = Warden::start(&WardenOptions { program: context.program.clone() })
-        .map_err(crate::pipeline::PipelineError::from)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))?;
-    let equipment = equipment(&prepared, warden, context)?;
-    let dir = Runs::new(&context.state).create(equipment.masker.clone())?;
-    let commission = Commission {
-        kind: prepared.kind,
-        plan: prepared.plan,
-        given: prepared.given,
-        cancel: CancellationToken::new(),
-        stopped: Stopped::default(),
-    };
-    let stopped = commission.stopped.clone();
-    let result = runtime.block_on(async {
-        signals::watch(&commission.cancel, &commission.stopped)?;
-        let watch = Watch::default();
-        let listener = watch.over(listener);
-        let control = Control::serve(dir.path(), watch, commission.cancel.clone())
-            .map_err(|error| JournalError::io("create", dir.path(), error))?;
-        let record = conduct(prepared.survey, commission, equipment, &dir, listener).await;
-        drop(control);
-        Ok(record?)
-    });
-    // Threads that still read a dead connection must not hold up the end.
-    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    match result {
-        Ok(record) => Ok((record, dir)),
-        Err(error) => Err(record::broken_off(error, stopped.get().copied(), &dir)),
-    }
-}
-
-fn equipment(
-    prepared: &Prepared,
-    warden: Warden,
-    context: &Context,
-) -> Result<Equipment, CliError> {
-    let config = prepared.config.clone();
-    Ok(Equipment {
-        state: context.state.clone(),
-        cache: context.cache.clone(),
-        user: context.config.clone(),
-        path: context.env.get(&OsString::from("PATH")).cloned().unwrap_or_default(),
-        home: context.home.clone(),
-        gate_env: gate_env(&prepared.plan, context)?,
-        masker: masker(&config, context),
-        trusted: prepared.trusted,
-        warden,
-        config,
+    let engine = Engine::start(&prepared.plan, prepared.config, prepared.trusted, context)?;
+    let dir = Runs::new(&context.state).create(engine.masker())?;
+    let (survey, kind, plan, given) =
+        (prepared.survey, prepared.kind, prepared.plan, prepared.given);
+    engine.drive(dir, listener, async move |drive| {
+        let commission =
+            Commission { kind, plan, given, cancel: drive.cancel, stopped: drive.stopped };
+        conduct(survey, commission, drive.equipment, &drive.dir, drive.listener).await
     })
-}
-
-/// The variables that were named for the gates. A name that is not set is told: a gate that misses
-/// it would fail for a reason that nobody sees.
-fn gate_env(plan: &Plan, context: &Context) -> Result<Vec<(OsString, OsString)>, CliError> {
-    let value = |name: &String| {
-        let name = OsString::from(name);
-        let value = context.env.get(&name).cloned();
-        value.map(|value| (name.clone(), value)).ok_or_else(|| {
-            CliError::usage(format!("--env {}: the variable is not set", name.to_string_lossy()))
-        })
-    };
-    plan.gates.env.iter().map(value).collect()
-}
-
-/// Keys, and values of variables whose names say that they are secret.
-fn masker(config: &Config, context: &Context) -> Masker {
-    use secrecy::ExposeSecret;
-    let keys = config.providers.values().filter_map(|provider| provider.key.as_ref());
-    let keys = keys.map(|key| key.expose_secret().to_owned());
-    let secret = context.env.iter().filter_map(|(name, value)| {
-        Masker::names_secret(name.to_str()?).then(|| value.to_str().map(str::to_owned))?
-    });
-    Masker::new(keys.chain(secret))
 }

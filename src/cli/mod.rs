@@ -2,16 +2,19 @@
 //!
 //! Raw flags become a `Plan` in `plan`. Never here: git, the network.
 
+mod amount;
 mod apply;
 mod completions;
 mod context;
 mod demo;
 mod diff;
 mod doctor;
+mod engine;
 mod error;
 mod finish;
 mod flags;
 mod gate;
+mod gc;
 mod given;
 mod init;
 mod launch;
@@ -23,6 +26,9 @@ mod plan;
 mod preview;
 mod probe;
 mod record;
+mod rejudge;
+mod replay;
+mod resume;
 mod run;
 mod runs;
 mod scenario;
@@ -64,8 +70,12 @@ enum Command {
     Show(show::Args),
     Diff(diff::Args),
     Apply(apply::Args),
+    Resume(resume::Args),
+    Rejudge(rejudge::Args),
+    Replay(replay::Args),
     Probe(probe::Probe),
     Stop(probe::Stop),
+    Gc(gc::Args),
     Trust(trust::Args),
     Doctor(doctor::Args),
     Init(init::Args),
@@ -106,8 +116,12 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Show(args) => args.run(context),
         Command::Diff(args) => args.run(context),
         Command::Apply(args) => args.run(context),
+        Command::Resume(args) => args.run(context),
+        Command::Rejudge(args) => args.run(context),
+        Command::Replay(args) => args.run(context),
         Command::Probe(args) => args.run(context),
         Command::Stop(args) => args.run(context),
+        Command::Gc(args) => args.run(context),
         Command::Trust(args) => args.run(context),
         Command::Doctor(args) => args.run(context),
         Command::Init(args) => args.run(context),

@@ -3,7 +3,7 @@
 use super::CliError;
 use super::flags::{GateFlags, JudgeFlags, LaneFlags};
 use crate::config::{Config, LaneSpec, parse_lane, parse_model};
-use crate::gate::{Detected, tool_of};
+use crate::gate::{Detected, tool_in, tool_of};
 use crate::judge::DEFAULT_PANEL;
 use crate::model::{
     CommandSpec, Family, GatePlan, JudgeId, JudgePlan, Lane, MicroUsd, ModelRef, Origin, Plan,
@@ -64,6 +64,7 @@ fn put_flags(from: &mut Ingredients<'_>) -> Result<(), CliError> {
     gates.setup.flag(from.gates.setup.clone().map(Some));
     gates.dir.flag(from.gates.dir.clone());
     gates.timeout_seconds.flag(from.gates.gate_timeout);
+    gates.flaky.flag(from.gates.flaky);
     if !from.gates.env.is_empty() {
         gates.env.flag(Some(from.gates.env.clone()));
     }
@@ -76,7 +77,8 @@ fn put_flags(from: &mut Ingredients<'_>) -> Result<(), CliError> {
     Ok(())
 }
 
-fn budget(usd: Option<f64>) -> Result<Option<MicroUsd>, CliError> {
+/// A budget as it is typed.
+pub fn budget(usd: Option<f64>) -> Result<Option<MicroUsd>, CliError> {
     let wrong =
         |usd: f64| CliError::usage(format!("--budget {usd}: give an amount in US dollars above 0"));
     match usd {
@@ -104,7 +106,7 @@ fn gates(config: &Config, flags: &GateFlags, survey: &Survey) -> Result<GatePlan
     let found = survey.detect(&dir);
     let check = match (flags.no_check, &settings.check.value) {
         (true, _) => None,
-        (false, Some(line)) => Some(command(line, settings.check.origin.clone())),
+        (false, Some(line)) => Some(known(line, settings.check.origin.clone(), survey, &dir)),
         (false, None) => Some(found.check.clone().ok_or_else(|| no_check(survey, &dir))?),
     };
     Ok(GatePlan {
@@ -115,17 +117,29 @@ fn gates(config: &Config, flags: &GateFlags, survey: &Survey) -> Result<GatePlan
             .map(|line| command(line, settings.setup.origin.clone())),
         setup_network: settings.setup_network.value,
         check,
-        test: test(config, flags, &found)?,
+        test: test(config, flags, &found, survey, &dir)?,
         dir,
         env: settings.env.value.clone(),
         timeout_seconds: settings.timeout_seconds.value,
         parallel: settings.parallel.value,
         memory_bytes: settings.memory_mb.value << 20,
+        flaky: settings.flaky.value,
+        strict_tests: settings.strict_tests.value,
+        own_tests: settings.own_tests.value,
+        protect: settings.protect.value.clone(),
+        disk_bytes: settings.disk_mb.value.saturating_mul(1 << 20),
     })
 }
 
 fn command(line: &str, origin: Origin) -> CommandSpec {
     CommandSpec { line: line.to_owned(), tool: tool_of(line), origin }
+}
+
+/// A command of which the base's scripts may say what it runs.
+fn known(line: &str, origin: Origin, survey: &Survey, dir: &str) -> CommandSpec {
+    let at = if dir.is_empty() { "package.json".to_owned() } else { format!("{dir}/package.json") };
+    let package = survey.file(&at).and_then(|bytes| String::from_utf8(bytes).ok());
+    CommandSpec { line: line.to_owned(), tool: tool_in(line, package.as_deref()), origin }
 }
 
 fn no_check(survey: &Survey, dir: &str) -> CliError {
@@ -141,6 +155,8 @@ fn test(
     config: &Config,
     flags: &GateFlags,
     found: &Detected,
+    survey: &Survey,
+    dir: &str,
 ) -> Result<Option<CommandSpec>, CliError> {
     match flags.test.as_deref() {
         Some("auto") => found.test.clone().map(Some).ok_or_else(|| {
@@ -148,10 +164,11 @@ fn test(
                 "--test auto: no test command was found in the repository; give it with --test CMD",
             )
         }),
-        Some(line) => Ok(Some(command(line, Origin::Flag))),
+        Some(line) => Ok(Some(known(line, Origin::Flag, survey, dir))),
         None => {
             let set = &config.gates.test;
-            Ok(set.value.as_ref().map(|line| command(line, set.origin.clone())))
+            let known = |line: &String| known(line, set.origin.clone(), survey, dir);
+            Ok(set.value.as_ref().map(known))
         }
     }
 }
@@ -167,7 +184,8 @@ fn clean_dir(dir: &str) -> Result<String, CliError> {
     Ok(parts.join("/"))
 }
 
-fn judging(
+/// Who judges.
+pub fn judging(
     config: &Config,
     flags: Option<&JudgeFlags>,
     lanes: &[Lane],

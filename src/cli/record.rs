@@ -14,9 +14,10 @@ pub fn read(dir: &RunDir) -> Result<RunRecord, CliError> {
                 id = dir.id()
             ),
             false => format!(
-                "run {} was cut off before it wrote its record; what it saved is in {}",
-                dir.id(),
-                journal.display()
+                "run {id} was cut off before it wrote its record; `bakeoff resume {id}` goes on with it (its journal \
+                 is {})",
+                journal.display(),
+                id = dir.id()
             ),
         }),
         other => other.into(),

@@ -30,6 +30,14 @@ pub fn positive32(value: &DeValue<'_>) -> Converted<u32> {
     positive(value)?.try_into().map_err(|_| format!("a whole number up to {}", u32::MAX))
 }
 
+/// A whole number from 0 to 20.
+pub fn few(value: &DeValue<'_>) -> Converted<u32> {
+    integer(value)
+        .and_then(|n| u32::try_from(n).ok())
+        .filter(|n| *n <= 20)
+        .ok_or("a whole number from 0 to 20".to_owned())
+}
+
 /// An optional whole number of at least 1; 0 means no limit.
 pub fn limit(value: &DeValue<'_>) -> Converted<Option<u64>> {
     integer(value)

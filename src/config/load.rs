@@ -12,8 +12,9 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 7] = ["gates", "patch", "lanes", "judges", "limits", "providers", "tools"];
-const GATES: [&str; 10] = [
+const SECTIONS: [&str; 9] =
+    ["gates", "patch", "lanes", "judges", "limits", "providers", "tools", "workspace", "cache"];
+const GATES: [&str; 15] = [
     "check",
     "test",
     "setup",
@@ -23,7 +24,12 @@ const GATES: [&str; 10] = [
     "timeout_seconds",
     "parallel",
     "memory_mb",
+    "disk_mb",
     "carry",
+    "flaky",
+    "strict_tests",
+    "own_tests",
+    "protect",
 ];
 const PATCH: [&str; 3] = ["links", "submodules", "binary"];
 const LANE: [&str; 4] = ["model", "attempts", "temperature", "family"];
@@ -96,6 +102,8 @@ impl Config {
                 "patch" => self.patch.read(layer, table),
                 "judges" => self.judges.read(layer, table),
                 "limits" => self.limits.read(layer, table),
+                "workspace" => self.workspace.read(layer, table),
+                "cache" => self.cache.read(layer, table),
                 "lanes" => self.read_lanes(layer, table),
                 "providers" => self.read_providers(layer, table),
                 _ => self.read_tools(layer, table),
@@ -179,19 +187,21 @@ impl Config {
         self.patch.environment(&mut layer);
         self.judges.environment(&mut layer);
         self.limits.environment(&mut layer);
+        self.workspace.environment(&mut layer);
+        self.cache.environment(&mut layer);
         if layer.problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid(layer.problems)) }
     }
 }
 
 /// The environment as a layer: `section.key` is `$BAKEOFF_SECTION_KEY`.
-struct Environment<'a> {
+pub(super) struct Environment<'a> {
     env: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<Problem>,
 }
 
 impl Environment<'_> {
     /// Reads the variable as a text, and where no text belongs, as a TOML value.
-    fn set<T>(&mut self, path: &str, setting: &mut Setting<T>, convert: Convert<T>) {
+    pub(super) fn set<T>(&mut self, path: &str, setting: &mut Setting<T>, convert: Convert<T>) {
         let name = format!("BAKEOFF_{}", path.replace('.', "_").to_uppercase());
         let Some(raw) = (self.env)(&name).filter(|raw| !raw.is_empty()) else { return };
         let text = DeValue::String(raw.as_str().into());
@@ -227,7 +237,12 @@ impl GateSettings {
         layer.set(at, table, "timeout_seconds", &mut self.timeout_seconds, convert::positive);
         layer.set(at, table, "parallel", &mut self.parallel, convert::positive32);
         layer.set(at, table, "memory_mb", &mut self.memory_mb, convert::positive);
+        layer.set(at, table, "disk_mb", &mut self.disk_mb, convert::positive);
         layer.set(at, table, "carry", &mut self.carry, convert::inner_paths);
+        layer.set(at, table, "flaky", &mut self.flaky, convert::few);
+        layer.set(at, table, "strict_tests", &mut self.strict_tests, convert::truth);
+        layer.set(at, table, "own_tests", &mut self.own_tests, convert::truth);
+        layer.set(at, table, "protect", &mut self.protect, convert::inner_paths);
     }
 
     fn environment(&mut self, layer: &mut Environment<'_>) {
@@ -240,7 +255,12 @@ impl GateSettings {
         layer.set("gates.timeout_seconds", &mut self.timeout_seconds, convert::positive);
         layer.set("gates.parallel", &mut self.parallel, convert::positive32);
         layer.set("gates.memory_mb", &mut self.memory_mb, convert::positive);
+        layer.set("gates.disk_mb", &mut self.disk_mb, convert::positive);
         layer.set("gates.carry", &mut self.carry, convert::inner_paths);
+        layer.set("gates.flaky", &mut self.flaky, convert::few);
+        layer.set("gates.strict_tests", &mut self.strict_tests, convert::truth);
+        layer.set("gates.own_tests", &mut self.own_tests, convert::truth);
+        layer.set("gates.protect", &mut self.protect, convert::inner_paths);
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod convert;
 mod error;
+mod keep;
 mod lane;
 mod load;
 mod permit;
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use error::{ConfigError, Excerpt, Problem};
+pub use keep::{CacheSettings, WorkspaceSettings};
 pub use lane::{DEFAULT_ATTEMPTS, LaneConfig, LaneSpec, MAX_ATTEMPTS, parse_lane, parse_model};
 pub use permit::MAX_UNTRUSTED_TIMEOUT;
 pub use providers::{DEFAULT_MODELS_AS_OF, Price, ProviderConfig, maker};
@@ -59,6 +61,10 @@ pub struct Config {
     pub limits: LimitSettings,
     /// `[providers.NAME]` and the built-in ones.
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// `[workspace]`.
+    pub workspace: WorkspaceSettings,
+    /// `[cache]`.
+    pub cache: CacheSettings,
     /// `[tools]`: an absent name means enabled (contract R33).
     pub tools: BTreeMap<String, Setting<bool>>,
 }
@@ -84,8 +90,18 @@ pub struct GateSettings {
     pub parallel: Setting<u32>,
     /// Memory of one gate's job, in MiB.
     pub memory_mb: Setting<u64>,
+    /// What one gate's job may hold on disk, in MiB.
+    pub disk_mb: Setting<u64>,
     /// Ignored directories of the checkout that are carried along as snapshots (`node_modules`).
     pub carry: Setting<Vec<String>>,
+    /// How often failed tests are run again before they count as failed.
+    pub flaky: Setting<u32>,
+    /// Whether errors that are only in test targets fail a typecheck (Cargo).
+    pub strict_tests: Setting<bool>,
+    /// Whether the tests that a candidate adds or changes are run apart.
+    pub own_tests: Setting<bool>,
+    /// Globs of further paths that come from the base while the gates run (lock files, say).
+    pub protect: Setting<Vec<String>>,
 }
 
 /// `[patch]`: what diffs may do beyond changing text in regular files.
@@ -168,7 +184,12 @@ impl Default for GateSettings {
             timeout_seconds: Setting::default_of(600),
             parallel: Setting::default_of(2),
             memory_mb: Setting::default_of(8192),
+            disk_mb: Setting::default_of(32768),
             carry: Setting::default(),
+            flaky: Setting::default_of(0),
+            strict_tests: Setting::default_of(false),
+            own_tests: Setting::default_of(true),
+            protect: Setting::default(),
         }
     }
 }
@@ -208,6 +229,8 @@ impl Default for Config {
             patch: PatchSettings::default(),
             judges: JudgeSettings::default(),
             limits: LimitSettings::default(),
+            workspace: WorkspaceSettings::default(),
+            cache: CacheSettings::default(),
             providers: providers::built_in(),
             tools: BTreeMap::new(),
         }

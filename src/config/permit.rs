@@ -27,13 +27,17 @@ pub fn refusal(path: &str, value: &DeValue<'_>) -> Option<String> {
         "judges" => Some("it names who judges what this repository produces".to_owned()),
         "providers" => Some("it names a server and a key that goes there".to_owned()),
         "limits" => Some("it sets what a run may spend".to_owned()),
+        "workspace" => Some("it shows its history to models".to_owned()),
+        "cache" => Some("it sets what of this machine's disk is used".to_owned()),
         _ => Some("nothing says that a stranger may set it".to_owned()),
     }
 }
 
 fn gates(key: &str, value: &DeValue<'_>) -> Option<String> {
     match key {
-        "check" | "test" | "setup" | "dir" => None,
+        "check" | "test" | "setup" | "dir" | "flaky" | "strict_tests" | "own_tests" | "protect" => {
+            None
+        }
         "carry" => secret_of(value).map(|name| {
             format!("`{name}` looks like a secret, and a gate's output can reach a model")
         }),
@@ -41,7 +45,9 @@ fn gates(key: &str, value: &DeValue<'_>) -> Option<String> {
             .then(|| format!("more than {MAX_UNTRUSTED_TIMEOUT} seconds for one command")),
         "env" => Some("it passes the operator's environment to code".to_owned()),
         "setup_network" => Some("it gives code a network".to_owned()),
-        "parallel" | "memory_mb" => Some("it sets what of this machine a run may use".to_owned()),
+        "parallel" | "memory_mb" | "disk_mb" => {
+            Some("it sets what of this machine a run may use".to_owned())
+        }
         _ => Some("nothing says that a stranger may set it".to_owned()),
     }
 }

@@ -36,12 +36,25 @@ const REST: &str = r#"
 # Ignored directories of your checkout that the gates need, carried along as snapshots.
 # carry = ["node_modules"]
 
+# Failed tests are run again up to this many times; what passes then is told as flaky.
+# flaky = 2
+
+# Errors that are only in test targets fail the typecheck, too (Cargo).
+# strict_tests = true
+
+# The tests that a candidate adds or changes are not run apart.
+# own_tests = false
+
+# Further paths that come from the base while the gates run.
+# protect = ["**/Cargo.lock"]
+
 # The keys below need `bakeoff trust` (or belong in your own config.toml): they use your machine,
 # your money, your network or your environment.
 # setup_network = true
 # env = ["DATABASE_URL"]
 # parallel = 2
 # memory_mb = 8192
+# disk_mb = 32768
 
 # Symbolic links, submodules and binary contents in diffs are refused unless allowed here.
 # [patch]
@@ -62,6 +75,10 @@ const REST: &str = r#"
 # budget_usd = 5.0
 # max_seconds = 3600
 # max_tool_iterations = 90
+
+# How many ancestors of the base `git log` shows in a workspace.
+# [workspace]
+# history = 50
 
 # [providers.local]
 # wire = "openai-chat"

@@ -57,6 +57,11 @@ impl Control {
     /// When the socket can't be made.
     pub fn serve(run: &Path, watch: Watch, stop: CancellationToken) -> std::io::Result<Self> {
         let path = run.join(SOCKET);
+        // The run's lock is held: a socket that is there is of an engine that was killed.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let listener = with_short_path(run, |short| {
             let listener = std::os::unix::net::UnixListener::bind(short)?;
             std::fs::set_permissions(short, Permissions::from_mode(0o600))?;

@@ -33,7 +33,7 @@ fn options(max_parallel: usize) -> FanoutOptions {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn results_keep_the_plans_order_whatever_arrives_first() {
     let last_first = CancellationToken::new();
     let start = |lane: LaneRun, _| {
@@ -53,7 +53,7 @@ async fn results_keep_the_plans_order_whatever_arrives_first() {
     assert_eq!(got, [0, 1, 2]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn never_more_than_the_bound_run_at_once_and_the_bound_is_used() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let meet = Arc::new(Barrier::new(2));
@@ -72,7 +72,7 @@ async fn never_more_than_the_bound_run_at_once_and_the_bound_is_used() {
     assert_eq!(most.load(Ordering::SeqCst), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_panic_is_that_lanes_failure_alone() {
     let start = |lane: LaneRun, _| {
         assert_ne!(lane.index, 2, "before the work began");
@@ -88,7 +88,7 @@ async fn a_panic_is_that_lanes_failure_alone() {
     assert_eq!(*ends[3].result.as_ref().unwrap(), 3);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn cancelling_ends_what_runs_and_begins_nothing_more() {
     let options = options(2);
     let cancel = options.cancel.clone();
@@ -110,7 +110,7 @@ async fn cancelling_ends_what_runs_and_begins_nothing_more() {
     assert!(ends[1..].iter().all(|end| end.result == Err(Stop::Cancelled)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn enough_stops_early_and_keeps_what_was_there() {
     let start = |lane: LaneRun, token: CancellationToken| {
         async move {

@@ -2,29 +2,49 @@
 //!
 //! The rules, in order:
 //! 1. What could not run is `Infra`: a missing dependency; a missing tool that the base missed too; a
-//!    command that the system killed; a timeout that the base had too.
+//!    full disk or memory; a command that the system killed; a timeout that the base had too or nearly had.
 //! 2. A timeout or a crash that the base did not have is a failure.
-//! 3. Tests that the base runs and the candidate's run does not show are a failure, whatever the exit
+//! 3. Failures that the base does not have (by code, path and message; lines move; tests by name) are a
+//!    failure, tests even where the command ends with status 0. Failures of tests that the candidate
+//!    changed are *contested* instead ([`super::contest`]), if nothing else fails.
+//! 4. Tests that the base runs and the candidate's run does not show are a failure, whatever the exit
 //!    status: a run that stops early, or tests that were compiled out, prove nothing. A quiet runner,
 //!    which names only what failed, has to count at least as many tests as on the base.
-//! 4. Exit status 0 is a pass.
-//! 5. Failures that the base does not have (by code, path and message; lines move) are a failure.
+//! 5. Exit status 0 is a pass.
 //! 6. Only failures of the base are left: a pass, told as unchanged. They are not the candidate's
 //!    fault; which candidate mends them is what the choice looks at (`fixed`).
 //! 7. The tool gave nothing to compare: a failure when the base passed, and `Infra` when the base fails
 //!    too, because then the gate says nothing about this candidate.
-//! 8. Errors that are only in test targets (Cargo) are told and fail nobody.
+//! 8. Errors that are only in test targets (Cargo) are told and fail nobody, unless the plan is strict.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use super::contest;
 use super::infra::{self, Asker};
 use super::outcome::Outcome;
+use super::protect::Tests;
 use crate::model::{BaseComparison, Diagnostic, Verdict};
 use crate::sandbox::JobStatus;
 
+/// What a comparison must know beside the two runs.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    /// Whether errors in test targets alone fail a typecheck.
+    pub strict: bool,
+    /// The longest time that the command may take.
+    pub limit: Duration,
+    /// The tests that the candidate changes.
+    pub tests: &'a Tests,
+    /// Dependencies that only the candidate's manifests name.
+    pub dependencies: &'a std::collections::BTreeSet<String>,
+    /// The same command with the candidate's own tests in place, when it ran.
+    pub own: Option<&'a Outcome>,
+}
+
 /// What the base's own run of a gate says. A base that fails is a failure here; it only becomes
 /// nobody's fault in a comparison.
-pub fn base_verdict(run: &Outcome) -> Verdict {
+pub fn base_verdict(run: &Outcome, strict: bool) -> Verdict {
     if run.is_success() {
         return Verdict::Pass;
     }
@@ -36,18 +56,28 @@ pub fn base_verdict(run: &Outcome) -> Verdict {
             format!("the base {}; raise timeout_seconds or name a quicker command", run.ending());
         return Verdict::Infra { reason };
     }
-    if only_soft(run) {
+    if let JobStatus::DiskLimit { .. } = run.status {
+        let reason = format!("the base was {}; raise disk_mb or make room", run.ending());
+        return Verdict::Infra { reason };
+    }
+    if only_soft(run, strict) {
         return Verdict::Pass;
     }
-    let failures: Vec<&Diagnostic> = run.reading.failures().collect();
+    let failures: Vec<&Diagnostic> = run.reading.failures().chain(hard(run, strict)).collect();
     let what = if failures.is_empty() { run.ending() } else { told("failure", &failures) };
     Verdict::Fail { reason: format!("the base itself fails: {what}") }
+}
+
+/// Soft errors that count.
+fn hard(run: &Outcome, strict: bool) -> impl Iterator<Item = &Diagnostic> {
+    run.reading.soft.iter().filter(move |_| strict)
 }
 
 /// What keeps a failed command from having been a proof at all.
 fn could_not_run(run: &Outcome) -> Option<String> {
     infra::missing_tool(run.exit(), &run.output)
         .or_else(|| missing_dependency(run, Asker::Base))
+        .or_else(|| run.reading.is_clean().then(|| infra::exhausted(&run.output)).flatten())
         .or_else(|| infra::killed(run.exit(), run.signal()))
 }
 
@@ -59,27 +89,57 @@ fn missing_dependency(run: &Outcome, asker: Asker) -> Option<String> {
 
 /// A candidate's verdict and its comparison. `base` is the base's run of the same command, which was
 /// neither `Infra` nor skipped.
-pub fn candidate_verdict(base: &Outcome, run: &Outcome) -> (Verdict, BaseComparison) {
-    let comparison = compare(base, run);
-    let verdict = verdict(base, run, &comparison);
+pub fn candidate_verdict(
+    base: &Outcome,
+    run: &Outcome,
+    terms: &Terms<'_>,
+) -> (Verdict, BaseComparison) {
+    let base = &renamed(base, terms.tests);
+    let mut comparison = compare(base, run, terms.strict);
+    let gone = contest::settle(base, run, terms, &mut comparison, vanished(base, run));
+    let verdict = verdict(base, run, terms, &comparison, &gone);
     (verdict, comparison)
 }
 
-fn verdict(base: &Outcome, run: &Outcome, comparison: &BaseComparison) -> Verdict {
+/// The base's run with the names that its tests have where their modules have moved.
+fn renamed(base: &Outcome, tests: &Tests) -> Outcome {
+    let mut base = base.clone();
+    if !tests.moved.is_empty() {
+        let passed = std::mem::take(&mut base.reading.passed);
+        base.reading.passed =
+            passed.into_iter().map(|(name, count)| (tests.renamed(&name), count)).collect();
+        for each in &mut base.reading.failed {
+            each.code = tests.renamed(&each.code);
+        }
+    }
+    base
+}
+
+fn verdict(
+    base: &Outcome,
+    run: &Outcome,
+    terms: &Terms<'_>,
+    comparison: &BaseComparison,
+    gone: &[String],
+) -> Verdict {
     let fail = |reason: String| Verdict::Fail { reason };
     if run.status == JobStatus::TimedOut {
-        let base = base.elapsed.as_secs_f32();
-        return fail(format!("{}; the base took {base:.1} s", run.ending()));
+        return timed_out(base, run, terms.limit);
     }
-    let asker = if comparison.base_passed { Asker::Candidate } else { Asker::Base };
-    if !run.is_success()
-        && let Some(reason) =
-            missing_dependency(run, asker).or_else(|| infra::killed(run.exit(), run.signal()))
-    {
+    match run.status {
+        JobStatus::DiskLimit { left: None, .. } => {
+            return fail(format!("{}; the base did not", run.ending()));
+        }
+        // A full disk is the machine's trouble, whoever filled it.
+        JobStatus::DiskLimit { left: Some(_), .. } => {
+            return Verdict::Infra { reason: format!("{}; make room", run.ending()) };
+        }
+        _ => {}
+    }
+    if let Some(reason) = unable(base, run, terms, comparison) {
         return Verdict::Infra { reason };
     }
-    let gone = vanished(base, run);
-    if !comparison.new_failures.is_empty() && !run.is_success() {
+    if !comparison.new_failures.is_empty() {
         let new: Vec<&Diagnostic> = comparison.new_failures.iter().collect();
         return fail(told("new failure", &new));
     }
@@ -93,9 +153,14 @@ fn verdict(base: &Outcome, run: &Outcome, comparison: &BaseComparison) -> Verdic
         };
     }
     if !gone.is_empty() {
-        return fail(format!("tests of the base did not run: {}", some_of(&gone)));
+        return fail(format!("tests of the base did not run: {}", some_of(gone)));
     }
-    if run.is_success() || only_soft(run) {
+    if !comparison.contested.is_empty() {
+        let contested: Vec<&Diagnostic> = comparison.contested.iter().collect();
+        let reason = format!("of tests that it changed, {}", told("failure", &contested));
+        return Verdict::Contested { reason };
+    }
+    if run.is_success() || only_soft(run, terms.strict) {
         return Verdict::Pass;
     }
     match (comparison.unchanged > 0, comparison.base_passed) {
@@ -111,26 +176,70 @@ fn verdict(base: &Outcome, run: &Outcome, comparison: &BaseComparison) -> Verdic
     }
 }
 
+/// A base that took more than half of the time leaves a candidate too little room for its own fault to be
+/// told from the machine's.
+fn timed_out(base: &Outcome, run: &Outcome, limit: Duration) -> Verdict {
+    let took = base.elapsed.as_secs_f32();
+    let reason = format!("{}; the base took {took:.1} s", run.ending());
+    match base.elapsed * 2 > limit {
+        true => Verdict::Infra {
+            reason: format!("{reason}, which is near the limit; raise timeout_seconds"),
+        },
+        false => Verdict::Fail { reason },
+    }
+}
+
+/// What kept the candidate's run from being a proof.
+fn unable(
+    base: &Outcome,
+    run: &Outcome,
+    terms: &Terms<'_>,
+    comparison: &BaseComparison,
+) -> Option<String> {
+    if run.is_success() {
+        return None;
+    }
+    // Words that the base's run prints, too, are not the machine's.
+    let exhausted =
+        || infra::exhausted(&base.output).is_none().then(|| infra::exhausted(&run.output));
+    let asker = if comparison.base_passed { Asker::Candidate } else { Asker::Base };
+    missing_dependency(run, asker)
+        .or_else(|| exhausted().flatten())
+        .or_else(|| infra::killed(run.exit(), run.signal()))
+        .or_else(|| infra::new_dependency(run, comparison, terms.dependencies))
+}
+
 /// Whether a failed run shows errors of test targets and nothing else.
-fn only_soft(run: &Outcome) -> bool {
-    run.exit().is_some() && run.reading.is_clean() && !run.reading.soft.is_empty()
+fn only_soft(run: &Outcome, strict: bool) -> bool {
+    !strict && run.exit().is_some() && run.reading.is_clean() && !run.reading.soft.is_empty()
 }
 
 /// What is new, gone and unchanged.
-fn compare(base: &Outcome, run: &Outcome) -> BaseComparison {
+fn compare(base: &Outcome, run: &Outcome, strict: bool) -> BaseComparison {
     let (base_says, run_says) = (&base.reading, &run.reading);
-    let (mut new_failures, same_errors) = beyond(&run_says.errors, &base_says.errors, error_key);
+    let errors = |of: &Outcome| -> Vec<Diagnostic> {
+        of.reading.errors.iter().chain(hard(of, strict)).cloned().collect()
+    };
+    let (base_errors, run_errors) = (errors(base), errors(run));
+    let (mut new_failures, same_errors) = beyond(&run_errors, &base_errors, error_key);
+    if run.is_success() {
+        // A tool that says that all is well may still speak of errors: in what it printed, say.
+        new_failures.clear();
+    }
     let (new_tests, same_tests) = beyond(&run_says.failed, &base_says.failed, test_key);
-    let (mut fixed, _) = beyond(&base_says.errors, &run_says.errors, error_key);
+    let (mut fixed, _) = beyond(&base_errors, &run_errors, error_key);
     let (fixed_tests, _) = beyond(&base_says.failed, &run_says.failed, test_key);
     new_failures.extend(new_tests);
     fixed.extend(fixed_tests);
     BaseComparison {
-        base_passed: base.is_success() || only_soft(base),
+        base_passed: base.is_success() || only_soft(base, strict),
         new_failures,
         fixed,
+        contested: Vec::new(),
         unchanged: same_errors + same_tests,
-        by_diagnostic: !run_says.is_clean()
+        by_diagnostic: !run_errors.is_empty()
+            || !base_errors.is_empty()
+            || !run_says.is_clean()
             || !base_says.is_clean()
             || !base_says.passed.is_empty(),
     }
@@ -181,12 +290,11 @@ fn vanished(base: &Outcome, run: &Outcome) -> Vec<String> {
     if !names && counts {
         return missing(base, run).into_iter().collect();
     }
-    let shown: Vec<&str> = ran(run).collect();
+    let shown: Vec<&str> = run.ran().map(stem).collect();
     // A runner that shows no test at all on the base can't be asked.
-    let mut gone: Vec<String> = ran(base)
-        .filter(|name| !shown.iter().any(|other| stem(other) == stem(name)))
-        .map(|name| stem(name).to_owned())
-        .collect();
+    let shown: std::collections::BTreeSet<&str> = shown.into_iter().collect();
+    let mut gone: Vec<String> =
+        base.ran().map(stem).filter(|name| !shown.contains(name)).map(str::to_owned).collect();
     gone.sort();
     gone.dedup();
     gone
@@ -199,13 +307,8 @@ fn missing(base: &Outcome, run: &Outcome) -> Option<String> {
     (counted < wanted).then(|| format!("the base runs {wanted}, this run counts {counted}"))
 }
 
-fn ran(run: &Outcome) -> impl Iterator<Item = &str> {
-    let passed = run.reading.passed.keys().map(String::as_str);
-    passed.chain(run.reading.failed.iter().map(|each| each.code.as_str()))
-}
-
 /// A parametrised test without its parameters, which may hold anything; a Go subtest's test.
-fn stem(name: &str) -> &str {
+pub(super) fn stem(name: &str) -> &str {
     let name = name.split('[').next().unwrap_or(name);
     match name.rfind('.') {
         // `example/pkg.TestA/case`: a slash behind the last dot begins a subtest's name.

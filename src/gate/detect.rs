@@ -3,6 +3,7 @@
 //! The first kind that has what it needs decides: Cargo, TypeScript, Python (mypy or pyright
 //! configured), Go. A repository of several languages names its own with `--check` or `bakeoff.toml`.
 
+use super::tool::tool_in;
 use crate::model::{CheckTool, CommandSpec, Origin};
 
 /// What was found.
@@ -118,7 +119,37 @@ fn npm_test(files: &Files<'_>) -> Option<CommandSpec> {
     let package: serde_json::Value = serde_json::from_str(&files.text("package.json")?).ok()?;
     let script = package["scripts"]["test"].as_str().filter(|s| !s.contains(NO_TESTS))?;
     (!script.trim().is_empty()).then_some(())?;
-    found("npm test --silent", CheckTool::Other, "package.json")
+    if let Some((line, tool)) = named_runner(script, &package) {
+        return found(line, tool, "package.json");
+    }
+    let line = "npm test --silent";
+    found(line, tool_in(line, Some(&package.to_string())), "package.json")
+}
+
+/// A script that runs one well-known runner and nothing else is run so that it names each test.
+fn named_runner(script: &str, package: &serde_json::Value) -> Option<(String, CheckTool)> {
+    let around = ["pretest", "posttest"].iter().any(|name| package["scripts"][*name].is_string());
+    let plain = script.chars().all(|c| c.is_ascii_alphanumeric() || " -_./=@:".contains(c));
+    let words: Vec<&str> = script.split_whitespace().collect();
+    if around || !plain || script.contains("reporter") {
+        return None;
+    }
+    let rest =
+        |from: usize| words[from..].iter().map(|word| format!(" {word}")).collect::<String>();
+    match words.as_slice() {
+        ["vitest", "run", ..] => {
+            let line = format!("node_modules/.bin/vitest run --reporter=json{}", rest(2));
+            Some((line, CheckTool::Vitest))
+        }
+        ["jest", ..] if !script.contains("--watch") => {
+            let ci = if words.contains(&"--ci") { "" } else { " --ci" };
+            Some((format!("node_modules/.bin/jest{ci} --json{}", rest(1)), CheckTool::Jest))
+        }
+        ["node", "--test", ..] => {
+            Some((format!("node --test --test-reporter=tap{}", rest(2)), CheckTool::NodeTest))
+        }
+        _ => None,
+    }
 }
 
 fn python_check(files: &Files<'_>) -> Option<CommandSpec> {
@@ -250,8 +281,16 @@ mod tests {
         let npm = |script: &str| format!(r#"{{"scripts": {{"test": "{script}"}}}}"#);
         assert_eq!(
             lines(&[("package.json", &npm("node --test"))], "").1.as_deref(),
-            Some("npm test --silent")
+            Some("node --test --test-reporter=tap")
         );
+        for (script, line) in [
+            ("vitest run src", "node_modules/.bin/vitest run --reporter=json src"),
+            ("jest --coverage", "node_modules/.bin/jest --ci --json --coverage"),
+            ("vitest run && tsc", "npm test --silent"),
+            ("mocha", "npm test --silent"),
+        ] {
+            assert_eq!(lines(&[("package.json", &npm(script))], "").1.as_deref(), Some(line));
+        }
         assert_eq!(
             lines(&[("package.json", &npm("echo no test specified && exit 1"))], "").1,
             None

@@ -2,7 +2,7 @@
 //! operator named. Nothing is inherited.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::sandbox::Network;
 
@@ -53,6 +53,15 @@ pub fn environment(
         *path = first_in(programs, path);
     }
     all
+}
+
+/// Keeps git below a tree's top from finding a repository above it: a tree has none, and what lies above
+/// it is nobody's business there. The system's configuration is none of it either.
+pub fn ceiling(top: &Path) -> Vec<(OsString, OsString)> {
+    let above = top.parent().unwrap_or(top);
+    [("GIT_CEILING_DIRECTORIES", above.as_os_str()), ("GIT_CONFIG_NOSYSTEM", OsStr::new("1"))]
+        .map(|(name, value)| (name.into(), value.into()))
+        .to_vec()
 }
 
 fn first_in(programs: &[PathBuf], path: &OsStr) -> OsString {

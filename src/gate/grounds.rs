@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::model::TreeId;
 use crate::patch::TreeStore;
-use crate::repo::{GateLayer, GateTree, RepoError, Store};
+use crate::repo::{GateLayer, GateTree, RepoError, Standing, Store, Wish};
 use crate::sandbox::{Mount, Tier};
 
 /// What setup and the base's gates wrote, as a layer below later trees. Opaque to the gates.
@@ -36,6 +36,22 @@ pub trait Grounds: TreeStore {
         tier: Tier,
     ) -> Result<Box<dyn Ground>, RepoError>;
 
+    /// What the base's gates stand on: what is carried along, and output that earlier runs left.
+    ///
+    /// # Errors
+    /// When it can't be read or written.
+    fn stand(&self, _wish: &Wish) -> Result<Standing, RepoError> {
+        Ok(Standing::bare())
+    }
+
+    /// Keeps the output of the base's gates for later runs, if it may be, and gives it back.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    fn keep(&self, layer: Layer, _standing: &Standing) -> Result<Layer, RepoError> {
+        Ok(layer)
+    }
+
     /// The same grounds as a store of objects.
     fn objects(&self) -> &dyn TreeStore;
 }
@@ -47,10 +63,6 @@ pub trait Ground: Send + Sync {
 
     /// Where a job works: `dir` below the tree's top, as the job sees it.
     fn cwd(&self, dir: &str) -> PathBuf;
-
-    /// The directory of the host into which files can be put before the first job; none where a tree
-    /// stands nowhere.
-    fn host(&self) -> Option<PathBuf>;
 
     /// The id of the tree that really stands there.
     ///
@@ -80,6 +92,17 @@ impl Grounds for Store {
         Ok(Box::new(self.gate_tree(tree, layer, tier)?))
     }
 
+    fn stand(&self, wish: &Wish) -> Result<Standing, RepoError> {
+        Store::stand(self, wish)
+    }
+
+    fn keep(&self, layer: Layer, standing: &Standing) -> Result<Layer, RepoError> {
+        match layer.downcast::<GateLayer>() {
+            Ok(own) => Ok(Arc::new(Store::keep(self, (*own).clone(), standing)?)),
+            Err(layer) => Ok(layer),
+        }
+    }
+
     fn objects(&self) -> &dyn TreeStore {
         self
     }
@@ -92,14 +115,6 @@ impl Ground for GateTree {
 
     fn cwd(&self, dir: &str) -> PathBuf {
         self.cwd(dir)
-    }
-
-    fn host(&self) -> Option<PathBuf> {
-        self.mounts().into_iter().find_map(|mount| match mount {
-            Mount::Overlay { upper, .. } => Some(upper),
-            Mount::ReadWrite { from, .. } => Some(from),
-            Mount::ReadOnly { .. } | Mount::Tmp { .. } => None,
-        })
     }
 
     fn verify(&self) -> Result<TreeId, RepoError> {

@@ -2,6 +2,12 @@
 //!
 //! A candidate could write these words itself, and gains nothing: `Infra` is never a pass.
 
+use std::collections::BTreeSet;
+
+use super::outcome::Outcome;
+use super::protect::root;
+use crate::model::BaseComparison;
+
 /// Who asked for what is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asker {
@@ -21,23 +27,28 @@ struct Fetch {
 /// none. Looked at only when the command failed.
 pub fn missing_dependency(output: &str, asker: Asker) -> Option<String> {
     // What names the dependency comes before what only says that there is no network.
-    const SIGNS: [(&str, &Fetch); 18] = [
+    const SIGNS: [(&str, &Fetch); 23] = [
         ("error: no matching package named", &CARGO),
         ("error: failed to download", &CARGO),
         ("error: failed to get `", &CARGO),
         ("error: failed to select a version for", &CARGO),
         ("attempting to make an HTTP request, but --offline was specified", &CARGO),
         ("you're using offline mode (--offline)", &CARGO),
+        ("you are in the offline mode (--offline)", &CARGO),
         ("npm error code ENOTCACHED", &NPM),
         ("npm ERR! code ENOTCACHED", &NPM),
         ("npm error code ENOTFOUND", &NPM),
         ("ERR_PNPM_NO_OFFLINE_", &NPM),
         ("node_modules/.bin/tsc: not found", &NPM),
         ("node_modules/.bin/tsc: No such file", &NPM),
+        ("npm error request to ", &NPM),
         ("This is not the tsc command you are looking for", &NPM),
         ("No module named pytest", &PIP),
         ("No module named mypy", &PIP),
         ("ERROR: No matching distribution found for", &PIP),
+        ("No module named pyright", &PIP),
+        ("cannot find module providing package", &GO),
+        ("missing go.sum entry for module", &GO),
         ("module lookup disabled by GOPROXY=off", &GO),
         ("no required module provides package", &GO),
     ];
@@ -97,6 +108,65 @@ pub fn killed(exit: Option<i32>, signal: Option<i32>) -> Option<String> {
     })
 }
 
+/// The machine ran out of disk or memory. The words are those of the system and of the runtimes, so that
+/// a failing assertion seldom says them; who does gains nothing.
+pub fn exhausted(output: &str) -> Option<String> {
+    const DISK: [&str; 3] = ["No space left on device", "ENOSPC", "Disk quota exceeded"];
+    const MEMORY: [&str; 6] = [
+        "JavaScript heap out of memory",
+        "fatal error: runtime: out of memory",
+        "Cannot allocate memory",
+        "LLVM ERROR: out of memory",
+        "memory allocation of ",
+        "std::bad_alloc",
+    ];
+    let says = |words: &[&str]| words.iter().any(|word| output.contains(word));
+    if says(&DISK) {
+        return Some("the disk is full; free some space (`bakeoff gc`)".to_owned());
+    }
+    says(&MEMORY).then(|| {
+        "it ran out of memory; raise memory_mb or run fewer gates at once (parallel = 1)".to_owned()
+    })
+}
+
+/// A package that the candidate's own manifest newly asks for, and that is not on this machine: by the
+/// diagnostics of the type checkers and by what the runtimes say of a module.
+pub fn new_dependency(
+    run: &Outcome,
+    comparison: &BaseComparison,
+    dependencies: &BTreeSet<String>,
+) -> Option<String> {
+    const WORDS: [&str; 7] = [
+        "Cannot find module '",
+        "Cannot find package '",
+        "Could not find a declaration file for module '",
+        "No module named '",
+        "module named \"",
+        "Import \"",
+        "Failed to resolve import \"",
+    ];
+    if dependencies.is_empty() {
+        return None;
+    }
+    let named = |text: &str| {
+        WORDS.iter().find_map(|word| {
+            let (_, rest) = text.split_once(word)?;
+            let module = rest.split(['\'', '"']).next()?;
+            dependencies.contains(&root(module)).then(|| module.to_owned())
+        })
+    };
+    let messages = comparison.new_failures.iter().map(|each| each.message.as_str());
+    let module = messages.chain(run.output.lines()).find_map(named)?;
+    let fetch = match run.output.contains("node_modules") || module.starts_with('@') {
+        true => NPM.by_hand,
+        false => "install it in your checkout (`npm install`, or pip in its .venv), and carry that",
+    };
+    Some(format!(
+        "it asks for a dependency that the base does not need and that is not on this machine ({module}); \
+         with its diff applied, {fetch}"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +204,40 @@ mod tests {
         assert_eq!(missing_tool(Some(1), output), None);
         assert!(killed(Some(137), None).is_some() && killed(None, Some(9)).is_some());
         assert_eq!(killed(Some(1), None), None);
+    }
+
+    /// Recorded from each package manager without a network.
+    #[test]
+    fn what_each_package_manager_says_is_understood() {
+        macro_rules! recorded {
+            ($name:literal) => {
+                include_str!(concat!("../../tests/fixtures/gate/", $name))
+            };
+        }
+        for (output, fetch) in [
+            (recorded!("cargo-1.95.0/offline.txt"), "cargo fetch"),
+            (recorded!("cargo-1.95.0/offline_git.txt"), "cargo fetch"),
+            (recorded!("npm-11.19.1/offline.txt"), "npm ci"),
+            (recorded!("npm-11.19.1/npx.txt"), "npm ci"),
+            (recorded!("tsc-7.0.2/missing.txt"), "npm ci"),
+            (recorded!("pip-23.2.1/nopytest.txt"), ".venv"),
+            (recorded!("pip-23.2.1/noindex.txt"), ".venv"),
+            (recorded!("go-1.19.8/missing.txt"), "go mod download"),
+            (recorded!("go-1.19.8/missing_required.txt"), "go mod download"),
+        ] {
+            let told = missing_dependency(output, Asker::Base).unwrap_or_default();
+            assert!(told.contains(fetch), "{output}: {told}");
+        }
+        let tool = missing_tool(Some(127), recorded!("npm-11.19.1/notool.txt"));
+        assert!(tool.is_some_and(|text| text.contains("vitest: not found")));
+    }
+
+    #[test]
+    fn a_machine_that_is_full_is_told() {
+        assert!(exhausted("error: No space left on device (os error 28)").is_some());
+        assert!(
+            exhausted("FATAL ERROR: Reached heap limit - JavaScript heap out of memory").is_some()
+        );
+        assert_eq!(exhausted("assertion failed"), None);
     }
 }

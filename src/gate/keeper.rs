@@ -1,12 +1,14 @@
 //! Runs the gates: on the base first, then on each candidate in a throwaway tree of its own.
 //!
 //! Every command gets a fresh tree: what the typecheck of a candidate ran (its macros, its plugins)
-//! must not be able to change what the tests then see. The base's build output lies below each tree as
-//! a read-only layer.
+//! must not be able to change what the tests then see, nor its own tests what the base's say. The base's
+//! build output lies below each tree as a read-only layer.
+
+mod launch;
+mod prove;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,21 +19,19 @@ use super::error::GateError;
 use super::grounds::{Ground, Grounds, Layer};
 use super::outcome::Outcome;
 use super::protect::{self, Gated};
-use super::{carry, compare, env, report};
-use crate::jobs::mint_token;
+use super::room::{Room, ThisMachine};
+use super::{carry, compare, flaky, report};
+use crate::journal::{Artifacts, Masker};
 use crate::model::{
     CandidateId, CommandSpec, EventSink, Flag, GateKind, GatePlan, GateReport, RunEvent, TreeId,
     Verdict, Warning,
 };
-use crate::repo::RepoError;
+use crate::repo::{Dependencies, RepoError, Reused, Standing, Wish};
 use crate::sandbox::toolchain::Toolchains;
-use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Network, SandboxError, Tier};
+use crate::sandbox::{Launch, Tier};
 
-/// Output kept of one command: enough for a compiler's JSON of a large workspace.
-const OUTPUT_BYTES: usize = 16 << 20;
-
-/// Processes of one gate at once: a build uses one for each core, test runners more.
-const PROCESSES: u64 = 4096;
+/// How long a build that goes on in the user's checkout is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The gates of a run.
 pub struct Gatekeeper {
@@ -41,9 +41,20 @@ pub struct Gatekeeper {
     toolchains: Toolchains,
     plan: GatePlan,
     env: Vec<(OsString, OsString)>,
-    checkout: PathBuf,
     carry: Vec<String>,
+    patience: Duration,
+    fetching: Option<Fetching>,
     places: Semaphore,
+    room: Room,
+    artifacts: Option<Artifacts>,
+}
+
+/// What a setup with a network fetches.
+struct Fetching {
+    /// The tools, with caches that setup may write.
+    tools: Toolchains,
+    /// Nobody cleans them away meanwhile.
+    _held: Dependencies,
 }
 
 /// What the gates say of the base, and what its candidates build on.
@@ -51,10 +62,10 @@ pub struct BaseGates {
     /// A report for each gate of the plan, in their order.
     pub reports: Vec<GateReport>,
     /// What setup and the base's own gates wrote.
-    layer: Option<Layer>,
-    runs: BTreeMap<GateKind, Outcome>,
+    pub(super) layer: Option<Layer>,
+    pub(super) runs: BTreeMap<GateKind, Outcome>,
     /// Tracked files that the base's own gates changed.
-    rewritten: Vec<String>,
+    pub(super) rewritten: Vec<String>,
 }
 
 impl BaseGates {
@@ -69,6 +80,10 @@ struct Work<'a> {
     gate: GateKind,
     command: &'a CommandSpec,
     who: Option<&'a CandidateId>,
+    /// What runs, for lists of jobs.
+    label: &'static str,
+    /// The longest that it may take.
+    wall: Duration,
 }
 
 impl Gatekeeper {
@@ -83,6 +98,7 @@ impl Gatekeeper {
         env: Vec<(OsString, OsString)>,
     ) -> Self {
         let places = Semaphore::new(plan.parallel.clamp(1, 1024) as usize);
+        let room = Room::new(Arc::new(ThisMachine), plan.memory_bytes);
         Self {
             grounds,
             launch,
@@ -90,17 +106,47 @@ impl Gatekeeper {
             toolchains,
             plan,
             env,
-            checkout: PathBuf::new(),
             carry: Vec::new(),
+            patience: PATIENCE,
+            fetching: None,
             places,
+            room,
+            artifacts: None,
         }
     }
 
-    /// Directories of the user's checkout at `checkout` that git ignores and the gates need, relative
-    /// to its top. They are copied into the base's tree and lie below every candidate's.
+    /// Keeps what the gates print, whole, as artifacts that the reports name.
     #[must_use]
-    pub fn carrying(mut self, checkout: PathBuf, carry: Vec<String>) -> Self {
-        (self.checkout, self.carry) = (checkout, carry);
+    pub fn keeping(mut self, artifacts: Artifacts) -> Self {
+        self.artifacts = Some(artifacts);
+        self
+    }
+
+    /// Directories of the user's checkout that git ignores and the gates need, relative to its top:
+    /// snapshots of them lie below every tree.
+    #[must_use]
+    pub fn carrying(mut self, carry: Vec<String>) -> Self {
+        self.carry = carry;
+        self
+    }
+
+    /// What a setup with a network fetches is kept in `dependencies`, and what runs after it sees that
+    /// read-only, in place of the operator's own caches.
+    ///
+    /// # Errors
+    /// When the caches can't be made.
+    pub fn fetching_into(mut self, dependencies: Dependencies) -> std::io::Result<Self> {
+        let dir = dependencies.dir();
+        let tools = self.toolchains.filling(&dir)?;
+        self.toolchains = self.toolchains.after_filling(&dir);
+        self.fetching = Some(Fetching { tools, _held: dependencies });
+        Ok(self)
+    }
+
+    /// How long a build that goes on in the checkout is waited for before nothing of it is carried.
+    #[must_use]
+    pub fn patient(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -123,18 +169,24 @@ impl Gatekeeper {
         if self.plan.setup.is_none() && self.plan.check.is_none() && self.plan.test.is_none() {
             return Ok(gates);
         }
-        let tree = self.lay(self.grounds.base(), None).await?;
-        self.bring(tree.as_ref(), events).await?;
+        let standing = self.stand(events).await?;
+        let below = standing.layer.clone().map(|layer| Arc::new(layer) as Layer);
+        let tree = self.lay(self.grounds.base(), below.clone()).await?;
+        let reused = report::reused(&standing);
         let mut stopped = None;
         for (gate, command) in self.commands() {
+            let is_done = gate == GateKind::Setup && matches!(standing.reused, Reused::Same(_));
             let report = match &stopped {
+                None if is_done => report::left_out(command, reused.clone()),
                 Some(reason) => {
                     let verdict = Verdict::Skipped { reason: String::clone(reason) };
                     report::not_run(gate, command, verdict)
                 }
                 None => {
-                    let work = Work { gate, command, who: None };
-                    self.base_gate(&work, tree.as_ref(), &mut gates, events, cancel).await?
+                    let work = self.work(gate, command, None);
+                    let ran =
+                        self.base_gate(&work, tree.as_ref(), &mut gates, events, cancel).await?;
+                    GateReport { reused: reused.clone(), ..ran }
                 }
             };
             if gate == GateKind::Setup && !report.verdict.is_pass() {
@@ -147,32 +199,51 @@ impl Gatekeeper {
         if let Some(first) = kept.rewritten.first() {
             events.send(RunEvent::Warned { warning: rewritten(first, kept.rewritten.len()) });
         }
-        (gates.layer, gates.rewritten) = (Some(kept.layer), kept.rewritten);
+        gates.rewritten = kept.rewritten;
+        gates.layer = match (&standing.reused, below) {
+            // What this run wrote on top of it is the same again.
+            (Reused::Same(_), Some(below)) => Some(below),
+            _ => Some(self.keep(kept.layer, standing, &gates).await?),
+        };
         Ok(gates)
     }
 
-    /// Copies what is carried; tells what may not be.
-    async fn bring(&self, tree: &dyn Ground, events: &EventSink) -> Result<(), GateError> {
-        let Some(into) = tree.host() else { return Ok(()) };
-        for name in &self.carry {
-            let (grounds, top, into) = (self.grounds.clone(), self.checkout.clone(), into.clone());
-            let path = name.clone();
-            let done = blocking(move || {
-                let base = grounds.base();
-                let tracked = protect::has(grounds.objects(), &base, path.as_bytes())?;
-                Ok(carry::carry(&top, &into, &path, tracked))
-            });
-            let reason = match done.await? {
-                Ok(carry::Carried::Copied | carry::Carried::Absent) => continue,
-                Ok(carry::Carried::Refused(reason)) => reason,
-                Err(error) => error.to_string(),
-            };
-            let message = format!("{name} of the checkout was not carried along: {reason}");
-            events.send(RunEvent::Warned {
-                warning: Warning { code: "not-carried".to_owned(), message },
-            });
+    /// Finds what the base's gates stand on; tells what could not be carried along, and what is used
+    /// again.
+    pub(super) async fn stand(&self, events: &EventSink) -> Result<Standing, GateError> {
+        let wish = Wish {
+            carry: self.carry.clone(),
+            made_by: carry::made_by(&self.plan, &self.env, &self.toolchains),
+            over: self.tier.can_mount(),
+            patience: self.patience,
+        };
+        let grounds = self.grounds.clone();
+        let standing = blocking(move || grounds.stand(&wish).map_err(GateError::from)).await?;
+        for warning in report::carry_warnings(&standing) {
+            events.send(RunEvent::Warned { warning });
         }
-        Ok(())
+        Ok(standing)
+    }
+
+    /// Keeps what setup and the base's gates wrote for later runs: only where all of them ended by
+    /// themselves, and setup well. What was given a secret by name may have written it: that ends with
+    /// the run.
+    async fn keep(
+        &self,
+        layer: Layer,
+        standing: Standing,
+        gates: &BaseGates,
+    ) -> Result<Layer, GateError> {
+        let ended = |report: &GateReport| report.verdict.is_pass() || report.verdict.is_fail();
+        let secret = |(name, _): &(OsString, _)| Masker::names_secret(&name.to_string_lossy());
+        if !gates.reports.iter().all(ended)
+            || !gates.rewritten.is_empty()
+            || self.env.iter().any(secret)
+        {
+            return Ok(layer);
+        }
+        let grounds = self.grounds.clone();
+        blocking(move || grounds.keep(layer, &standing).map_err(GateError::from)).await
     }
 
     /// The plan's commands in their order.
@@ -193,19 +264,52 @@ impl Gatekeeper {
         events: &EventSink,
         cancel: &CancellationToken,
     ) -> Result<GateReport, GateError> {
-        let run = match self.run(work, tree, events, cancel).await? {
+        // Nothing else runs yet, so that what is gone of the memory is what this takes.
+        let run = match self.room.watch(self.run(work, tree, events, cancel)).await? {
             Ok(run) => run,
             Err(reason) => {
                 return Ok(report::not_run(work.gate, work.command, Verdict::Infra { reason }));
             }
         };
+        let run = self.base_again(work, run, tree, events, cancel).await?;
         let verdict = match work.gate {
             GateKind::Setup => setup_verdict(&run),
-            _ => compare::base_verdict(&run),
+            _ => compare::base_verdict(&run, self.plan.strict_tests),
         };
-        let report = report::ran(work.gate, work.command, &run, verdict, None);
+        let mut report = report::ran(work.gate, work.command, &run, verdict, None);
+        report.artifact = report::keep(self.artifacts.as_ref(), &run);
         gates.runs.insert(work.gate, run);
         Ok(report)
+    }
+
+    /// The base's tests as often again as the plan says, whether they passed or not: what is flaky there
+    /// is to be known.
+    async fn base_again(
+        &self,
+        work: &Work<'_>,
+        first: Outcome,
+        tree: &dyn Ground,
+        events: &EventSink,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, GateError> {
+        let mut later = Vec::new();
+        if work.gate == GateKind::Test && first.exit().is_some() {
+            for _ in 0..self.plan.flaky {
+                later.extend(self.run(work, tree, events, cancel).await?.ok());
+            }
+        }
+        Ok(if later.is_empty() { first } else { flaky::settle(&first, &later, &[]) })
+    }
+
+    /// A command as the plan says.
+    fn work<'a>(
+        &self,
+        gate: GateKind,
+        command: &'a CommandSpec,
+        who: Option<&'a CandidateId>,
+    ) -> Work<'a> {
+        let wall = Duration::from_secs(self.plan.timeout_seconds);
+        Work { gate, command, who, label: gate_name(gate), wall }
     }
 
     /// The gates on one admitted tree: apply, typecheck, tests. After a gate that is not a pass the
@@ -225,6 +329,10 @@ impl Gatekeeper {
             place = self.places.acquire() => place.map_err(|_| GateError::Cancelled)?,
             () = cancel.cancelled() => return Err(GateError::Cancelled),
         };
+        let _room = tokio::select! {
+            room = self.room.enter() => room,
+            () = cancel.cancelled() => return Err(GateError::Cancelled),
+        };
         let mut reports = Vec::new();
         let tell = |report: GateReport, reports: &mut Vec<GateReport>| {
             let candidate = Some(id.clone());
@@ -237,7 +345,7 @@ impl Gatekeeper {
             if gate == GateKind::Setup {
                 continue;
             }
-            let work = Work { gate, command, who: Some(id) };
+            let work = self.work(gate, command, Some(id));
             let report = match self.settled(&work, &gated, base, &reports) {
                 Some(verdict) => report::not_run(gate, command, verdict),
                 None => self.candidate_gate(&work, &gated, base, events, cancel).await?,
@@ -318,108 +426,20 @@ impl Gatekeeper {
     /// Nothing is left of a candidate that changes only what comes from the base.
     fn hollow(&self, gate: GateKind, gated: &Gated) -> Option<String> {
         let tree = if gate == GateKind::Test { &gated.test } else { &gated.check };
-        (*tree == self.grounds.base() && !gated.restored.is_empty()).then(|| {
+        // Tests alone are a change, too: they are run apart.
+        let is_hollow = *tree == self.grounds.base()
+            && !gated.restored.is_empty()
+            && !gated.only_tests
+            && (gate != GateKind::Test || gated.tests.added.is_empty());
+        is_hollow.then(|| {
             let paths = gated.restored.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
             format!("it changes only what comes from the base for this gate ({paths}), so nothing of it was proved")
         })
     }
 
-    async fn candidate_gate(
-        &self,
-        work: &Work<'_>,
-        gated: &Gated,
-        base: &BaseGates,
-        events: &EventSink,
-        cancel: &CancellationToken,
-    ) -> Result<GateReport, GateError> {
-        let tree = if work.gate == GateKind::Test { &gated.test } else { &gated.check };
-        let infra = |reason: String| {
-            Ok(report::not_run(work.gate, work.command, Verdict::Infra { reason }))
-        };
-        let Some(before) = base.runs.get(&work.gate) else {
-            return infra("it was never run on the base".to_owned());
-        };
-        let laid = match self.lay(tree.clone(), base.layer.clone()).await {
-            Ok(laid) => laid,
-            Err(GateError::Repo(error)) => {
-                return infra(format!("the tree could not be laid out: {error}"));
-            }
-            Err(error) => return Err(error),
-        };
-        let run = match self.run(work, laid.as_ref(), events, cancel).await? {
-            Ok(run) => run,
-            Err(reason) => return infra(reason),
-        };
-        // Reading what is left and throwing it away is disk work too.
-        let left = blocking(move || Ok(laid.into_layer().map(|kept| kept.rewritten))).await?;
-        let (verdict, comparison) = compare::candidate_verdict(before, &run);
-        let verdict = match verdict {
-            Verdict::Pass => untouched(left, &base.rewritten),
-            other => other,
-        };
-        Ok(report::ran(work.gate, work.command, &run, verdict, Some(comparison)))
-    }
-
     async fn lay(&self, tree: TreeId, layer: Option<Layer>) -> Result<Box<dyn Ground>, GateError> {
         let (grounds, tier) = (self.grounds.clone(), self.tier);
         blocking(move || grounds.lay(&tree, layer.as_ref(), tier).map_err(GateError::from)).await
-    }
-
-    /// Runs a command in a tree. The inner error says why it could not run.
-    async fn run(
-        &self,
-        work: &Work<'_>,
-        tree: &dyn Ground,
-        events: &EventSink,
-        cancel: &CancellationToken,
-    ) -> Result<Result<Outcome, String>, GateError> {
-        let Some(launch) = &self.launch else {
-            return Ok(Err("no sandbox, no execution: see `bakeoff doctor`".to_owned()));
-        };
-        events.send(RunEvent::GateBegan {
-            candidate: work.who.cloned(),
-            command: work.command.line.clone(),
-        });
-        let cwd = tree.cwd(&self.plan.dir);
-        let root = cwd.to_string_lossy().into_owned();
-        match launch.run(self.job(work, tree), cancel).await {
-            Err(SandboxError::Cancelled) => Err(GateError::Cancelled),
-            Err(error) => Ok(Err(error.to_string())),
-            Ok(JobExit { status: JobStatus::Killed, .. }) if cancel.is_cancelled() => {
-                Err(GateError::Cancelled)
-            }
-            Ok(JobExit { status: JobStatus::Killed, .. }) => {
-                Ok(Err("the engine ended the command".to_owned()))
-            }
-            Ok(exit) => Ok(Ok(Outcome::of(work.command, exit, &root))),
-        }
-    }
-
-    fn job(&self, work: &Work<'_>, tree: &dyn Ground) -> JobSpec {
-        let network = match work.gate {
-            GateKind::Setup if self.plan.setup_network => Network::Host,
-            _ => Network::Off,
-        };
-        let who = work.who.map_or("base", |id| id.as_str());
-        let programs = carry::program_dirs(&tree.cwd(""), &self.carry);
-        let shell = ["sh", "-c", work.command.line.as_str()];
-        JobSpec {
-            token: mint_token(),
-            label: format!("{} {who}", gate_name(work.gate)),
-            argv: shell.into_iter().map(OsString::from).collect(),
-            env: env::environment(&self.toolchains.env, &programs, &self.env, network),
-            cwd: tree.cwd(&self.plan.dir),
-            mounts: self.toolchains.mounts.iter().cloned().chain(tree.mounts()).collect(),
-            network,
-            limits: Limits {
-                wall: Duration::from_secs(self.plan.timeout_seconds),
-                memory_bytes: self.plan.memory_bytes,
-                processes: PROCESSES,
-                output_bytes: OUTPUT_BYTES,
-                ..Limits::default()
-            },
-            stdin: Vec::new(),
-        }
     }
 }
 

@@ -5,18 +5,23 @@
 
 mod carry;
 mod compare;
+mod contest;
 mod detect;
 mod env;
 mod error;
+mod flaky;
 mod grounds;
 mod infra;
 mod keeper;
 #[cfg(test)]
 mod memory;
 mod outcome;
+mod own;
 mod protect;
 mod read;
+mod recall;
 mod report;
+mod room;
 mod tool;
 
 pub use detect::{Detected, detect};
@@ -24,4 +29,4 @@ pub use error::GateError;
 pub use grounds::{Ground, Grounds, Kept, Layer};
 pub use keeper::{BaseGates, Gatekeeper};
 pub use protect::{Gated, gated};
-pub use tool::tool_of;
+pub use tool::{tool_in, tool_of};

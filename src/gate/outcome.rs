@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::read::{self, Reading};
-use crate::model::CommandSpec;
+use crate::model::{CommandSpec, FlakyTest};
 use crate::sandbox::{JobExit, JobStatus};
 
 /// A run of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// How it ended.
     pub status: JobStatus,
@@ -19,6 +21,10 @@ pub struct Outcome {
     pub dropped: u64,
     /// How long it took.
     pub elapsed: Duration,
+    /// What failed in one run and passed in another of the same tree.
+    pub flaky: Vec<FlakyTest>,
+    /// Whether nothing but flaky tests kept it from a success.
+    pub excused: bool,
 }
 
 impl Outcome {
@@ -26,7 +32,15 @@ impl Outcome {
     pub fn of(command: &CommandSpec, exit: JobExit, root: &str) -> Self {
         let output = String::from_utf8_lossy(&exit.output).into_owned();
         let reading = read::read(command.tool, &output, root);
-        Self { status: exit.status, reading, output, dropped: exit.dropped, elapsed: exit.elapsed }
+        Self {
+            status: exit.status,
+            reading,
+            output,
+            dropped: exit.dropped,
+            elapsed: exit.elapsed,
+            flaky: Vec::new(),
+            excused: false,
+        }
     }
 
     /// The exit status, when it exited by itself.
@@ -45,9 +59,20 @@ impl Outcome {
         }
     }
 
-    /// Whether it exited with status 0.
+    /// Whether it exited with status 0, or only flaky tests kept it from that.
     pub fn is_success(&self) -> bool {
-        self.exit() == Some(0)
+        self.exit() == Some(0) || self.excused
+    }
+
+    /// Every test that it shows, whether it passed or failed.
+    pub fn ran(&self) -> impl Iterator<Item = &str> {
+        let passed = self.reading.passed.keys().map(String::as_str);
+        passed.chain(self.reading.failed.iter().map(|each| each.code.as_str()))
+    }
+
+    /// Whether it shows a test as failed.
+    pub fn fails(&self, name: &str) -> bool {
+        self.reading.failed.iter().any(|each| each.code == name)
     }
 
     /// How it ended, in words.
@@ -56,6 +81,14 @@ impl Outcome {
             JobStatus::Exited(status) => format!("exit status {status}"),
             JobStatus::Signalled(signal) => format!("ended by signal {signal}"),
             JobStatus::TimedOut => format!("timed out after {} s", self.elapsed.as_secs()),
+            JobStatus::DiskLimit { held, left: None } => {
+                format!("stopped: it held {} MiB on disk, more than disk_mb allows", held >> 20)
+            }
+            JobStatus::DiskLimit { held, left: Some(left) } => format!(
+                "stopped: the file system had only {} MiB left, and it held {} MiB",
+                left >> 20,
+                held >> 20
+            ),
             JobStatus::Killed => "stopped by the engine".to_owned(),
         }
     }

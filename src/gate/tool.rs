@@ -2,6 +2,34 @@
 
 use crate::model::CheckTool;
 
+/// The tool behind `npm test` and the like, by the scripts of the base's `package.json`. A line that runs
+/// no script is taken as it is.
+pub fn tool_in(line: &str, package: Option<&str>) -> CheckTool {
+    let known = tool_of(line);
+    let script = script_of(line).filter(|_| known == CheckTool::Other);
+    let (Some(script), Some(package)) = (script, package) else { return known };
+    let scripts = serde_json::from_str::<serde_json::Value>(package)
+        .map(|json| json["scripts"].clone())
+        .unwrap_or_default();
+    // What npm runs before and after it speaks, too.
+    let around = [format!("pre{script}"), format!("post{script}")];
+    match scripts[script].as_str() {
+        Some(line) if !around.iter().any(|name| scripts[name].is_string()) => tool_of(line),
+        _ => known,
+    }
+}
+
+/// The script that a package manager is told to run.
+fn script_of(line: &str) -> Option<&str> {
+    let words: Vec<&str> = line.split_whitespace().filter(|word| !word.starts_with('-')).collect();
+    match words.as_slice() {
+        ["npm" | "pnpm" | "yarn" | "bun", "run" | "run-script", script] => Some(script),
+        ["npm" | "pnpm" | "yarn", "test" | "t"] => Some("test"),
+        ["yarn" | "pnpm", script] if *script != "install" => Some(script),
+        _ => None,
+    }
+}
+
 /// The tool that speaks on a command line. A line that runs several tools is `Other` unless one reader
 /// understands all of them: a diagnostic that nobody reads must not look like none.
 pub fn tool_of(line: &str) -> CheckTool {
@@ -31,6 +59,11 @@ fn tool_of_part(part: &str) -> CheckTool {
         ("mypy" | "dmypy", _) => CheckTool::Mypy,
         ("pyright" | "basedpyright", _) => CheckTool::Pyright,
         ("pytest" | "py.test", _) => CheckTool::Pytest,
+        ("vitest", "bench" | "list") => CheckTool::Other,
+        ("vitest", _) => CheckTool::Vitest,
+        ("jest", _) => CheckTool::Jest,
+        ("mocha", _) => CheckTool::Mocha,
+        ("node", _) if words.contains(&"--test") => CheckTool::NodeTest,
         ("npx" | "bunx" | "uvx", tool) => by_name(tool),
         ("python" | "python3", tool) if words.contains(&"-m") => by_name(tool),
         ("uv" | "poetry" | "pdm" | "hatch" | "pipenv" | "pnpm" | "yarn", "run" | "exec") => {
@@ -46,6 +79,10 @@ fn by_name(tool: &str) -> CheckTool {
         "mypy" => CheckTool::Mypy,
         "pyright" => CheckTool::Pyright,
         "pytest" => CheckTool::Pytest,
+        "unittest" => CheckTool::Unittest,
+        "vitest" => CheckTool::Vitest,
+        "jest" => CheckTool::Jest,
+        "mocha" => CheckTool::Mocha,
         _ => CheckTool::Other,
     }
 }
@@ -74,9 +111,30 @@ mod tests {
             ("cd sub && go vet ./...", CheckTool::GoBuild),
             ("cargo check && npm test", CheckTool::Other),
             ("make test", CheckTool::Other),
+            ("node_modules/.bin/vitest run", CheckTool::Vitest),
+            ("npx jest --ci", CheckTool::Jest),
+            ("node --test test/", CheckTool::NodeTest),
+            ("python -m unittest discover -v", CheckTool::Unittest),
+            ("mocha", CheckTool::Mocha),
             ("", CheckTool::Other),
         ] {
             assert_eq!(tool_of(line), tool, "{line}");
         }
+    }
+
+    #[test]
+    fn a_script_has_the_tool_that_it_runs() {
+        let package = r#"{"scripts": {"test": "vitest run", "unit": "jest", "preunit": "tsc", "x": "a && b"}}"#;
+        for (line, tool) in [
+            ("npm test --silent", CheckTool::Vitest),
+            ("yarn test", CheckTool::Vitest),
+            ("npm run unit", CheckTool::Other),
+            ("npm run x", CheckTool::Other),
+            ("npm run none", CheckTool::Other),
+            ("cargo test", CheckTool::CargoTest),
+        ] {
+            assert_eq!(tool_in(line, Some(package)), tool, "{line}");
+        }
+        assert_eq!(tool_in("npm test", None), CheckTool::Other);
     }
 }

@@ -1,8 +1,10 @@
 //! A directory of artifacts, each named by the SHA-256 of its bytes.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
@@ -14,12 +16,30 @@ use crate::model::ArtifactId;
 pub struct Artifacts {
     dir: PathBuf,
     masker: Masker,
+    /// What a run that must not be changed would have stored.
+    aside: Option<Arc<Mutex<BTreeMap<ArtifactId, Vec<u8>>>>>,
 }
 
 impl Artifacts {
     /// Artifacts below `dir`, which is made when the first one is stored.
     pub fn new(dir: PathBuf, masker: Masker) -> Self {
-        Self { dir, masker }
+        Self { dir, masker, aside: None }
+    }
+
+    /// The same artifacts, to be read only: what is stored from now on stays in memory.
+    pub(super) fn untouched(mut self) -> Self {
+        self.aside = Some(Arc::default());
+        self
+    }
+
+    /// The name that `bytes` have or would have here.
+    pub fn name(&self, bytes: &[u8]) -> ArtifactId {
+        name_of(&self.masker.mask(bytes))
+    }
+
+    /// Whether `bytes` hold no secret, so that what is stored of them is all of them.
+    pub fn keeps_whole(&self, bytes: &[u8]) -> bool {
+        matches!(self.masker.mask(bytes), std::borrow::Cow::Borrowed(_))
     }
 
     /// Stores `bytes`, secrets masked, and gives their name.
@@ -30,8 +50,15 @@ impl Artifacts {
         let bytes = self.masker.mask(bytes);
         let id = name_of(&bytes);
         let path = self.path(&id);
-        if !path.exists() {
-            write_atomically(&path, &bytes)?;
+        if path.exists() {
+            return Ok(id);
+        }
+        match &self.aside {
+            Some(aside) => {
+                let mut aside = aside.lock().unwrap_or_else(PoisonError::into_inner);
+                aside.insert(id.clone(), bytes.into_owned());
+            }
+            None => write_atomically(&path, &bytes)?,
         }
         Ok(id)
     }
@@ -41,6 +68,11 @@ impl Artifacts {
     /// # Errors
     /// When it is missing, unreadable or damaged.
     pub fn get(&self, id: &ArtifactId) -> Result<Vec<u8>, JournalError> {
+        if let Some(aside) = &self.aside
+            && let Some(bytes) = aside.lock().unwrap_or_else(PoisonError::into_inner).get(id)
+        {
+            return Ok(bytes.clone());
+        }
         let path = self.path(id);
         let bytes = fs::read(&path).map_err(|error| JournalError::io("read", &path, error))?;
         if name_of(&bytes) != *id {

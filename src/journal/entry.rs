@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::chat::Purpose;
-use crate::model::{ArtifactId, Plan, RunEvent, Usage};
+use crate::model::{ArtifactId, GateReport, LaneId, Plan, RunEvent, TreeId, Usage};
+
+/// Version of the journal's lines. It grows with every change that an older engine can't take.
+pub const JOURNAL_VERSION: u32 = 1;
 
 /// One line of `journal.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,8 +15,17 @@ use crate::model::{ArtifactId, Plan, RunEvent, Usage};
 pub enum Entry {
     /// The first line: what the run is to do.
     Plan {
+        /// Version of the lines that follow.
+        version: u32,
         /// The plan.
         plan: Box<Plan>,
+        /// The engine's version.
+        engine: String,
+        /// Everything else that the run was told at its beginning, as an artifact: what a resume needs.
+        frame: ArtifactId,
+    },
+    /// A killed or stopped run goes on.
+    Resumed {
         /// The engine's version.
         engine: String,
     },
@@ -34,13 +46,28 @@ pub enum Entry {
         error: Option<String>,
         /// What it used.
         usage: Usage,
+        /// Whether the server may have charged for a call that failed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        maybe_charged: bool,
     },
-    /// A worker's whole conversation, as an artifact.
-    Transcript {
+    /// A worker run ended: its diff, answer, claims and whole conversation, as an artifact.
+    Attempt {
         /// The lane.
-        lane: crate::model::LaneId,
-        /// The messages.
-        messages: ArtifactId,
+        lane: LaneId,
+        /// What it left.
+        attempt: ArtifactId,
+    },
+    /// The gates ran, on a candidate's tree or on the base.
+    Gated {
+        /// The tree; absent for the base.
+        tree: Option<TreeId>,
+        /// What they said.
+        gates: Vec<GateReport>,
+    },
+    /// The base's gates in full, as an artifact: what candidates are compared with.
+    BaseKept {
+        /// What they said.
+        gates: ArtifactId,
     },
     /// Something that listeners were told, too.
     Event {

@@ -27,7 +27,9 @@ pub enum JournalError {
         reason: String,
     },
     /// An artifact's bytes no longer match its name.
-    #[error("artifact {0} is damaged: its contents do not match its name")]
+    #[error(
+        "artifact {0} is damaged: its contents do not match its name; the run's other artifacts are untouched"
+    )]
     Damaged(String),
     /// A record of a newer engine.
     #[error(
@@ -40,6 +42,20 @@ pub enum JournalError {
         found: u64,
         /// The newest version known here.
         known: u32,
+    },
+    /// A run that was cut off before its journal began.
+    #[error("run {run} was cut off before anything was asked or saved; start it again")]
+    Blank {
+        /// The run.
+        run: String,
+    },
+    /// Another engine has the run.
+    #[error(
+        "run {run} is going on in another process: `bakeoff probe {run}` shows what it does, `bakeoff stop {run}` ends it"
+    )]
+    Live {
+        /// The run.
+        run: String,
     },
     /// No run of that name.
     #[error("no run matches {asked:?}; `bakeoff runs` lists those there are")]

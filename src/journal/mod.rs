@@ -7,11 +7,16 @@
 mod artifacts;
 mod entry;
 mod error;
+mod lock;
 mod mask;
+mod read;
+mod retire;
 mod runs;
 
 pub use artifacts::Artifacts;
-pub use entry::Entry;
+pub use entry::{Entry, JOURNAL_VERSION};
 pub use error::JournalError;
 pub use mask::Masker;
+pub use read::Read;
+pub use retire::OnDisk;
 pub use runs::{RunDir, RunSummary, Runs};

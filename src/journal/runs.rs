@@ -9,8 +9,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::artifacts::write_atomically;
+use super::lock::RunLock;
 use super::{Artifacts, Entry, JournalError, Masker};
 use crate::model::{RECORD_VERSION, RunId, RunRecord};
+
+/// The journal's file in a run's directory.
+pub(super) const JOURNAL: &str = "journal.jsonl";
 
 /// All runs below one state directory.
 #[derive(Clone, Debug)]
@@ -44,11 +48,37 @@ impl Runs {
         RunDir::open(run, dir, masker, true)
     }
 
-    /// Finds a run by its id, the beginning or end of its id, or `latest`.
+    /// Takes a run that was found, to go on with it. It is this process's until the value is dropped.
+    ///
+    /// # Errors
+    /// When another process has it, or the disk refuses.
+    pub fn take(found: RunDir, masker: Masker) -> Result<RunDir, JournalError> {
+        RunDir::open(found.run, found.dir, masker, true)
+    }
+
+    /// Makes the directory of a new run that begins where another one stands: with its artifacts and
+    /// its repository, and an empty journal.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn branch(&self, from: &RunDir, masker: Masker) -> Result<RunDir, JournalError> {
+        let new = self.create(masker)?;
+        for part in ["artifacts", "repo.git", FENCE_SECRET] {
+            let (from, to) = (from.dir.join(part), new.dir.join(part));
+            copy_all(&from, &to).map_err(|error| JournalError::io("copy", &from, error))?;
+        }
+        Ok(new)
+    }
+
+    /// Finds a run by its id, the beginning or end of its id, `latest`, or the path of its directory,
+    /// wherever that was moved to.
     ///
     /// # Errors
     /// When none or more than one matches.
     pub fn find(&self, asked: &str) -> Result<RunDir, JournalError> {
+        if asked.contains('/') {
+            return self.at_path(Path::new(asked));
+        }
         let all = self.ids()?;
         let unknown = || JournalError::UnknownRun { asked: asked.to_owned() };
         let matching: Vec<_> = match asked {
@@ -65,6 +95,16 @@ impl Runs {
         }
     }
 
+    fn at_path(&self, asked: &Path) -> Result<RunDir, JournalError> {
+        let unknown = || JournalError::UnknownRun { asked: asked.display().to_string() };
+        let dir = asked.canonicalize().map_err(|_| unknown())?;
+        let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        if !dir.join(JOURNAL).is_file() {
+            return Err(unknown());
+        }
+        RunDir::open(RunId::new(name), dir, Masker::default(), false)
+    }
+
     /// Every run, oldest first.
     ///
     /// # Errors
@@ -78,7 +118,11 @@ impl Runs {
         Ok(self.ids()?.into_iter().map(summary).collect())
     }
 
-    fn ids(&self) -> Result<Vec<String>, JournalError> {
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn ids(&self) -> Result<Vec<String>, JournalError> {
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -93,6 +137,26 @@ impl Runs {
     }
 }
 
+/// The file with the secret of a run's fences.
+const FENCE_SECRET: &str = "fence.secret";
+
+/// Copies a file, or a directory and all that is in it. What is not there is no error.
+fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
+    let meta = match fs::symlink_metadata(from) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        meta => meta?,
+    };
+    if !meta.is_dir() {
+        return fs::copy(from, to).map(drop);
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy_all(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
 /// The directory of one run.
 #[derive(Clone, Debug)]
 pub struct RunDir {
@@ -101,18 +165,21 @@ pub struct RunDir {
     artifacts: Artifacts,
     masker: Masker,
     journal: Option<Arc<Mutex<File>>>,
+    _lock: Option<RunLock>,
 }
 
 impl RunDir {
     fn open(run: RunId, dir: PathBuf, masker: Masker, append: bool) -> Result<Self, JournalError> {
+        let lock = append.then(|| RunLock::take(&run, &dir)).transpose()?;
         let artifacts = Artifacts::new(dir.join("artifacts"), masker.clone());
-        let path = dir.join("journal.jsonl");
+        let artifacts = if append { artifacts } else { artifacts.untouched() };
+        let path = dir.join(JOURNAL);
         let journal = append
             .then(|| OpenOptions::new().append(true).create(true).open(&path))
             .transpose()
             .map_err(|error| JournalError::io("create", &path, error))?
             .map(|file| Arc::new(Mutex::new(file)));
-        Ok(Self { run, dir, artifacts, masker, journal })
+        Ok(Self { run, dir, artifacts, masker, journal, _lock: lock })
     }
 
     /// The run's id.
@@ -133,7 +200,7 @@ impl RunDir {
     /// Removes the directory of a run that never wrote a line of its journal, and says so. Nothing is
     /// lost by that; a directory that can't be removed stays.
     pub fn discard_blank(&self) -> bool {
-        let lines = fs::metadata(self.dir.join("journal.jsonl")).map_or(0, |meta| meta.len());
+        let lines = fs::metadata(self.dir.join(JOURNAL)).map_or(0, |meta| meta.len());
         lines == 0 && fs::remove_dir_all(&self.dir).is_ok()
     }
 
@@ -143,7 +210,7 @@ impl RunDir {
     /// When the disk refuses.
     pub fn append(&self, entry: &Entry) -> Result<(), JournalError> {
         let Some(journal) = &self.journal else { return Ok(()) };
-        let path = self.dir.join("journal.jsonl");
+        let path = self.dir.join(JOURNAL);
         let failed = |error| JournalError::io("write", &path, error);
         let mut line = serde_json::to_vec(entry).map_err(|error| failed(error.into()))?;
         line = self.masker.mask_json(&line).into_owned();
@@ -152,11 +219,42 @@ impl RunDir {
         file.write_all(&line).and_then(|()| file.sync_data()).map_err(failed)
     }
 
-    /// Writes the record whole.
+    /// The secret of the run's fences: made once and kept, so that a run that goes on says the same
+    /// words again.
+    ///
+    /// # Errors
+    /// When it can't be read or made.
+    pub fn fence_secret(&self) -> Result<[u8; 32], JournalError> {
+        let path = self.dir.join(FENCE_SECRET);
+        match fs::read(&path) {
+            Ok(bytes) => <[u8; 32]>::try_from(bytes.as_slice()).map_err(|_| {
+                let reason = "it does not hold 32 bytes".to_owned();
+                JournalError::Corrupt { path: path.display().to_string(), reason }
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.new_secret(&path),
+            Err(error) => Err(JournalError::io("read", &path, error)),
+        }
+    }
+
+    fn new_secret(&self, path: &Path) -> Result<[u8; 32], JournalError> {
+        let mut secret = [0; 32];
+        rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())
+            .map_err(|error| JournalError::io("make", path, error.into()))?;
+        if self.journal.is_some() {
+            // Readable by its owner only, as temporary files are.
+            write_atomically(path, &secret)?;
+        }
+        Ok(secret)
+    }
+
+    /// Writes the record whole. Does nothing on a run that was opened for reading.
     ///
     /// # Errors
     /// When the disk refuses.
     pub fn write_record(&self, record: &RunRecord) -> Result<(), JournalError> {
+        if self.journal.is_none() {
+            return Ok(());
+        }
         let path = self.dir.join("record.json");
         let mut bytes = serde_json::to_vec_pretty(self.masked(record).as_ref().unwrap_or(record))
             .map_err(|error| JournalError::io("write", &path, error.into()))?;
@@ -188,7 +286,7 @@ fn read_record(dir: &Path, run: &RunId) -> Result<Box<RunRecord>, JournalError> 
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let journal = dir.join("journal.jsonl");
+            let journal = dir.join(JOURNAL);
             return Err(JournalError::NoRecord { run: run.to_string(), journal });
         }
         Err(error) => return Err(JournalError::io("read", &path, error)),

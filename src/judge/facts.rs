@@ -4,7 +4,7 @@
 //! gates' or its files': counts, verdicts, the operator's commands. Never here: wording of prompts.
 
 use super::definition::{Judge, LooksAt};
-use crate::model::{CandidateId, Claim, FileChange, Flag, GateKind, GateReport, Verdict};
+use crate::model::{CandidateId, Claim, FileChange, Flag, GateKind, GateReport, TestEnd, Verdict};
 use crate::prompt::{CandidateView, GateView, inline};
 
 /// A candidate that meets others before the judges.
@@ -66,6 +66,7 @@ fn gate_fact(report: &GateReport) -> String {
     let verdict = match &report.verdict {
         Verdict::Pass => "passed",
         Verdict::Fail { .. } => "failed",
+        Verdict::Contested { .. } => "contested: only tests fail that it changed itself",
         Verdict::Infra { .. } => "could not run, so it proves nothing",
         Verdict::Skipped { .. } => "was not run",
     };
@@ -78,11 +79,68 @@ fn gate_fact(report: &GateReport) -> String {
             base.unchanged
         )
     });
+    let tests = tests_fact(report);
     let command = match report.command.is_empty() {
         true => String::new(),
         false => format!(" `{}`", inline(&report.command)),
     };
-    format!("{}{command}: {verdict}{}", gate_name(report.gate), against.unwrap_or_default())
+    format!("{}{command}: {verdict}{}{tests}", gate_name(report.gate), against.unwrap_or_default())
+}
+
+/// Contested, flaky and own tests, by their numbers.
+fn tests_fact(report: &GateReport) -> String {
+    let contested = report.base.as_ref().map_or(0, |base| base.contested.len());
+    let flaky = report.flaky.iter().filter(|test| !test.on_base).count();
+    let mut text = String::new();
+    if contested > 0 {
+        text.push_str(&format!(
+            "; tests of the base that it changed and that fail on it {contested}"
+        ));
+    }
+    if flaky > 0 {
+        text.push_str(&format!("; tests that fail on it only now and then {flaky}"));
+    }
+    if let Some(own) = &report.own {
+        text.push_str(&format!(
+            "; of the tests that it adds or changes, {} pass with it and not without it, {} fail on it",
+            own.evidence, own.failing
+        ));
+    }
+    text
+}
+
+/// Names of the tests that the numbers speak of: foreign text, for a fence.
+fn tests_view(report: &GateReport) -> Option<GateView> {
+    let mut lines: Vec<String> = Vec::new();
+    let contested = report.base.iter().flat_map(|base| &base.contested);
+    lines.extend(contested.take(NAMED).map(|each| {
+        format!("contested (the base's version fails on it): {} {}", each.code, each.message)
+    }));
+    let flaky = report.flaky.iter().filter(|test| !test.on_base);
+    lines.extend(flaky.take(NAMED).map(|test| {
+        format!("flaky: {} (failed {}, passed {})", test.name, test.failed, test.passed)
+    }));
+    for test in report.own.iter().flat_map(|own| &own.tests).take(NAMED) {
+        let on_base = test.on_base.map_or("not tried", end);
+        lines.push(format!(
+            "its own: {}: {} with it, {on_base} without it",
+            test.name,
+            end(test.here)
+        ));
+    }
+    (!lines.is_empty())
+        .then(|| GateView { name: "tests told apart".to_owned(), output: lines.join("\n") })
+}
+
+/// Tests named to a judge, of each kind.
+const NAMED: usize = 20;
+
+fn end(end: TestEnd) -> &'static str {
+    match end {
+        TestEnd::Passed => "passes",
+        TestEnd::Failed => "fails",
+        TestEnd::NotRun => "does not run",
+    }
 }
 
 /// What `judge` sees of a finalist under `name`; without a judge, everything.
@@ -93,6 +151,7 @@ pub(crate) fn view(finalist: &Finalist, name: &str, judge: Option<&Judge>) -> Ca
         name: gate_name(report.gate).to_owned(),
         output: report.output.text.clone(),
     });
+    let gates = gates.chain(finalist.gates.iter().filter_map(tests_view));
     CandidateView {
         name: name.to_owned(),
         facts: facts(finalist),

@@ -32,6 +32,12 @@ pub enum Verdict {
         /// In a few words.
         reason: String,
     },
+    /// Tests of the base fail, all of them tests that the candidate changed: which of the two is right is
+    /// for judges and people to say. Neither a pass nor a failure, and never enough for a pick by evidence.
+    Contested {
+        /// Which tests.
+        reason: String,
+    },
     /// The gate could not run. Never counts as a pass, and never as the candidate's fault.
     Infra {
         /// What was missing and how to get it.
@@ -53,6 +59,11 @@ impl Verdict {
     /// Whether the candidate failed it.
     pub fn is_fail(&self) -> bool {
         matches!(self, Self::Fail { .. })
+    }
+
+    /// Whether tests that the candidate changed speak against it, and nothing else does.
+    pub fn is_contested(&self) -> bool {
+        matches!(self, Self::Contested { .. })
     }
 
     /// Whether it could not run.
@@ -85,10 +96,75 @@ pub struct BaseComparison {
     pub new_failures: Vec<Diagnostic>,
     /// Failures of the base that are gone.
     pub fixed: Vec<Diagnostic>,
+    /// Failures of tests that the candidate changed, against the base's version of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contested: Vec<Diagnostic>,
     /// How many failures were there before and still are.
     pub unchanged: u64,
     /// False when the tool gave no diagnostics, so that only exit statuses could be compared.
     pub by_diagnostic: bool,
+}
+
+/// A test that failed and, without any change, passed in another run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlakyTest {
+    /// Its name; empty where only the command as a whole is known.
+    pub name: String,
+    /// Runs in which it failed.
+    pub failed: u32,
+    /// Runs in which it passed.
+    pub passed: u32,
+    /// Whether the base's own runs know it as flaky too.
+    pub on_base: bool,
+}
+
+/// How a test ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TestEnd {
+    /// It passed.
+    Passed,
+    /// It failed.
+    Failed,
+    /// It was not seen: it did not compile, say.
+    NotRun,
+}
+
+/// A test that a candidate adds or changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OwnTest {
+    /// Its name.
+    pub name: String,
+    /// On the candidate.
+    pub here: TestEnd,
+    /// On the base's sources; absent when it was not tried there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_base: Option<TestEnd>,
+}
+
+impl OwnTest {
+    /// Whether it is evidence: it passes with the change, and does not without it.
+    pub fn is_evidence(&self) -> bool {
+        self.here == TestEnd::Passed
+            && matches!(self.on_base, Some(TestEnd::Failed | TestEnd::NotRun))
+    }
+}
+
+/// What a candidate's own tests say: those that it adds or changes, run apart from the base's. They
+/// decide nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OwnTests {
+    /// The tests by name, at most 200.
+    pub tests: Vec<OwnTest>,
+    /// How many pass on the candidate and not on the base.
+    pub evidence: u64,
+    /// How many fail on the candidate itself.
+    pub failing: u64,
+    /// What could not be found out, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// How long these runs took, in milliseconds.
+    pub millis: u64,
 }
 
 /// One gate's report on one tree.
@@ -115,6 +191,16 @@ pub struct GateReport {
     /// Against the base; absent on the base itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseComparison>,
+    /// On the base: which output of earlier runs lay under this run, when there was any (`the same base,
+    /// 90 s old`). A setup that was left out for that says so here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused: Option<String>,
+    /// Tests that failed and passed in runs of the same tree; only with reruns asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flaky: Vec<FlakyTest>,
+    /// The candidate's own tests, when it adds or changes any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnTests>,
 }
 
 impl GateReport {
@@ -130,6 +216,9 @@ impl GateReport {
             artifact: None,
             diagnostics: Vec::new(),
             base: None,
+            reused: None,
+            flaky: Vec::new(),
+            own: None,
         }
     }
 }

@@ -26,7 +26,10 @@ pub use candidate::{
 pub use decision::{Basis, Confidence, Decision, Evidence, NoWinner, Outcome};
 pub use event::{EventSink, RunEvent, Stage};
 pub use exit::Exit;
-pub use gate::{BaseComparison, Diagnostic, GateKind, GateReport, Verdict};
+pub use gate::{
+    BaseComparison, Diagnostic, FlakyTest, GateKind, GateReport, OwnTest, OwnTests, TestEnd,
+    Verdict,
+};
 pub use ids::{
     ArtifactId, CandidateId, CommitId, Family, JobId, JudgeId, LaneId, RunId, RunToken, TreeId,
 };
@@ -35,8 +38,8 @@ pub use plan::{
     RunLimits, Wire, WorkerLimits,
 };
 pub use record::{
-    BaseRecord, CandidateRecord, LaneRecord, RECORD_VERSION, RULES_VERSION, RunKind, RunRecord,
-    SandboxRecord, Warning,
+    BaseRecord, CandidateRecord, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption, RunKind,
+    RunRecord, SandboxRecord, Warning,
 };
 pub use task::{Task, TaskSource};
 pub use text::{Clipped, clip};

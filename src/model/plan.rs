@@ -110,6 +110,16 @@ pub enum CheckTool {
     GoBuild,
     /// `go test`.
     GoTest,
+    /// `vitest`.
+    Vitest,
+    /// `jest`.
+    Jest,
+    /// `node --test`.
+    NodeTest,
+    /// `mocha`.
+    Mocha,
+    /// `python -m unittest`.
+    Unittest,
     /// Anything else: only the exit status speaks.
     Other,
 }
@@ -146,6 +156,30 @@ pub struct GatePlan {
     pub parallel: u32,
     /// Memory limit of one gate's job, in bytes.
     pub memory_bytes: u64,
+    /// What one gate's job may hold on disk, in bytes.
+    #[serde(default = "no_limit")]
+    pub disk_bytes: u64,
+    /// How often failed tests are run again before they count as failed.
+    #[serde(default)]
+    pub flaky: u32,
+    /// Whether an error that is only in test targets fails a typecheck (Cargo).
+    #[serde(default)]
+    pub strict_tests: bool,
+    /// Whether the tests that a candidate adds or changes are run apart.
+    #[serde(default = "yes")]
+    pub own_tests: bool,
+    /// Globs of further paths that come from the base while the gates run (lock files, say).
+    #[serde(default)]
+    pub protect: Vec<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Of the records of builds that did not limit it.
+fn no_limit() -> u64 {
+    u64::MAX
 }
 
 /// What diffs may do beyond changing text in regular files. Nothing of it by default.

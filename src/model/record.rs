@@ -61,6 +61,10 @@ pub struct SandboxRecord {
     pub permit: String,
     /// Every canary probe by name, and whether its attack was stopped.
     pub probes: BTreeMap<String, bool>,
+    /// How the workers' workspaces were made: `overlay-user`, `overlay-root`, `overlay-memory`,
+    /// `reflink` or `copy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspaces: Option<String>,
 }
 
 /// A lane's attempt.
@@ -106,6 +110,20 @@ pub struct CandidateRecord {
     pub score: Option<f64>,
 }
 
+/// What a run that was cut off took over from its journal when it went on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Resumption {
+    /// Model calls whose recorded answer was used.
+    pub reused_calls: u64,
+    /// Worker runs that had ended.
+    pub reused_lanes: u32,
+    /// Trees, the base among them, whose gates had run.
+    pub reused_gates: u32,
+    /// Calls that were in flight when the run was cut off, or failed after the server may have charged:
+    /// they are possibly paid, and their answer is lost.
+    pub possibly_paid_calls: u64,
+}
+
 /// The whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
@@ -148,4 +166,10 @@ pub struct RunRecord {
     pub exit: Exit,
     /// Prompts and judges that were used: name to `layer:sha256`.
     pub definitions: BTreeMap<String, String>,
+    /// What was taken over, when the run was resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<Resumption>,
+    /// The run whose candidates and gates were judged anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejudges: Option<RunId>,
 }

@@ -76,6 +76,7 @@ impl Verdict {
         match self {
             Self::Pass => "✓",
             Self::Fail { .. } => "✗",
+            Self::Contested { .. } => "?",
             Self::Infra { .. } => "!",
             Self::Skipped { .. } => "–",
         }

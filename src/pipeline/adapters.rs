@@ -6,10 +6,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::memory::Memory;
 use super::{Admit, PipelineError, Prove};
 use crate::gate::{BaseGates, GateError, Gatekeeper, gated};
-use crate::journal::RunDir;
-use crate::model::{Admission, CandidateId, EventSink, GatePlan, GateReport, TreeId};
+use crate::journal::{Entry, RunDir};
+use crate::model::{Admission, CandidateId, EventSink, Flag, GatePlan, GateReport, TreeId};
 use crate::patch::{self, Rules};
 use crate::repo::Store;
 
@@ -32,8 +33,15 @@ impl Admit for PatchAdmit {
         if let Admission::Admitted { tree, flags, .. } = &mut admission {
             draft.keep().map_err(failed)?;
             let touched = gated(store, base, tree, &self.gates).map_err(failed)?.flags;
-            let known: Vec<Option<String>> = flags.iter().map(|flag| flag.path.clone()).collect();
-            flags.extend(touched.into_iter().filter(|flag| !known.contains(&flag.path)));
+            // Admission knows gates by their names alone, so that the gates' own word is the better one.
+            let same = |flag: &Flag, other: &Flag| {
+                flag.path == other.path
+                    && (flag.code == other.code || other.code.starts_with("touches-"))
+            };
+            flags.retain(|flag| {
+                flag.code != "touches-gate" || !touched.iter().any(|other| same(flag, other))
+            });
+            flags.extend(touched);
         }
         Ok(admission)
     }
@@ -53,11 +61,34 @@ pub struct GateProve {
     pub cancel: CancellationToken,
     /// What the base gave.
     pub base: tokio::sync::OnceCell<BaseGates>,
+    /// What the journal knows of them.
+    pub memory: Arc<Memory>,
     /// Masks what the gates print: they may be given secrets by name, and judges read their reports.
     pub dir: RunDir,
 }
 
 impl GateProve {
+    /// The base's own gates, run once. A resumed run takes them from its journal and from the cache, and
+    /// runs them again only where what they left to the candidates is gone.
+    async fn base_gates(&self) -> Result<&BaseGates, PipelineError> {
+        self.base.get_or_try_init(|| self.recalled_or_run()).await
+    }
+
+    async fn recalled_or_run(&self) -> Result<BaseGates, PipelineError> {
+        if let Some(kept) = self.memory.base_kept()?
+            && let Some(gates) = self.keeper.recall(&kept, &self.events).await?
+        {
+            return Ok(gates);
+        }
+        let gates = self.keeper.base(&self.events, &self.cancel).await?;
+        // What would be masked is not what candidates are compared with.
+        if let Some(kept) = gates.kept().filter(|kept| self.dir.artifacts().keeps_whole(kept)) {
+            let gates = self.dir.artifacts().put(&kept)?;
+            self.dir.append(&Entry::BaseKept { gates })?;
+        }
+        Ok(gates)
+    }
+
     fn masked(&self, reports: Vec<GateReport>) -> Vec<GateReport> {
         self.dir.masked(&reports).unwrap_or(reports)
     }
@@ -65,12 +96,7 @@ impl GateProve {
 
 impl Prove for GateProve {
     fn base(&self) -> BoxFuture<'_, Result<Vec<GateReport>, PipelineError>> {
-        async move {
-            let gates = self.keeper.base(&self.events, &self.cancel).await?;
-            let gates = self.base.get_or_init(|| async { gates }).await;
-            Ok(self.masked(gates.reports.clone()))
-        }
-        .boxed()
+        async move { Ok(self.masked(self.base_gates().await?.reports.clone())) }.boxed()
     }
 
     fn candidate<'a>(
@@ -79,9 +105,10 @@ impl Prove for GateProve {
         tree: &'a TreeId,
     ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>> {
         async move {
-            let base = self.base.get().ok_or_else(|| {
-                PipelineError::Internal("candidates were gated before the base".to_owned())
-            })?;
+            let base = match self.base_gates().await {
+                Err(_) if self.cancel.is_cancelled() => return Ok(Vec::new()),
+                base => base?,
+            };
             match self.keeper.candidate(id, tree, base, &self.events, &self.cancel).await {
                 // What was not proved stays without a report, and no report is no proof.
                 Err(GateError::Cancelled) => Ok(Vec::new()),

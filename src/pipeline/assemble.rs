@@ -1,5 +1,6 @@
 //! Makes the real phases of a run and hands them to `execute`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,29 +9,25 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::adapters::{GateProve, PatchAdmit};
+use super::frame::Frame;
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
-use super::layers::{Layers, load_layers};
+use super::layers::{Layers, lay};
+use super::memory::Memory;
 use super::models::Models;
 use super::run::{Assignment, Given, Stopped, execute};
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
-use super::{Phases, PipelineError};
+use super::{Admit, Phases, PipelineError, Weigh};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
 use crate::journal::{Masker, RunDir};
-use crate::model::{
-    BaseRecord, EventSink, PatchPlan, Plan, RunKind, RunRecord, SandboxRecord, Warning, Wire,
-};
+use crate::model::{EventSink, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
 use crate::patch::Rules;
-use crate::prompt::Instructions;
-use crate::repo::{Store, StorePaths};
+use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::Registry;
-
-/// The file of a repository that tells contributors how to work in it.
-const INSTRUCTIONS_FILE: &str = "AGENTS.md";
 
 /// What a command asks the pipeline to do.
 pub struct Commission {
@@ -81,31 +78,35 @@ pub async fn conduct(
     dir: &RunDir,
     listener: EventSink,
 ) -> Result<RunRecord, PipelineError> {
-    let dir = dir.clone();
     let tell = Teller::new(dir.clone(), listener);
-    let cancel = commission.cancel.clone();
-    let limit = time_limit(&commission.plan, &cancel);
+    let plan = &commission.plan;
+    let limit = time_limit(plan, &commission.cancel);
     let (store, sandbox) = tokio::join!(
-        prepare_store(&survey, &commission.plan, &equipment, &dir),
-        permit(&commission, &equipment.warden),
+        prepare_store(&survey, plan, &equipment, dir),
+        permit(commission.kind, plan, &equipment.warden),
     );
+    let mut sandbox = sandbox?;
+    let store = with_spaces(store?, &mut sandbox, commission.kind, &equipment, dir).await?;
+    let frame = Frame::of(&survey, &commission, &equipment, store.base_tree(), dir)?;
     let builder = Builder {
-        store: Arc::new(store?),
-        sandbox: sandbox?,
-        layers: load_layers(&survey, &equipment.user, equipment.trusted)?,
-        survey,
-        commission,
+        notes: Vec::new(),
+        store: Arc::new(store),
+        sandbox,
+        layers: lay(&frame.layers)?,
+        frame,
+        memory: Arc::default(),
+        rejudges: None,
+        cancel: commission.cancel,
+        stopped: commission.stopped,
         equipment,
         tell,
-        dir,
+        dir: dir.clone(),
     };
-    let phases = builder.phases()?;
-    let order = builder.order(limit);
-    execute(order, &phases, &builder.dir, builder.tell.clone(), &cancel).await
+    builder.execute(limit).await
 }
 
 /// A token that is cancelled, together with the run's own, when the plan's time is over.
-fn time_limit(plan: &Plan, cancel: &CancellationToken) -> CancellationToken {
+pub(super) fn time_limit(plan: &Plan, cancel: &CancellationToken) -> CancellationToken {
     let limit = CancellationToken::new();
     if let Some(seconds) = plan.limits.max_seconds {
         let (limit, cancel) = (limit.clone(), cancel.clone());
@@ -126,34 +127,77 @@ async fn prepare_store(
 ) -> Result<Store, PipelineError> {
     let paths = StorePaths { cache: equipment.cache.clone(), run: dir.path().to_owned() };
     let (user, commit, dirty) = (survey.user(), survey.commit().clone(), plan.dirty);
-    let state = equipment.state.clone();
+    let (state, history) = (equipment.state.clone(), equipment.config.workspace.history.value);
+    let limits = cache_limits(&equipment.config);
     let work = move || {
         // What engines that were killed left behind goes first, so that it can't fill the disk.
         crate::repo::sweep(&state)?;
-        Store::prepare(&user, &commit, dirty, &paths)
+        let store = Store::prepare_with(&user, &commit, dirty, history, &paths)?;
+        // Beside the run, which holds what it uses; that nothing goes is no trouble of the run's.
+        std::thread::spawn(move || {
+            if let Err(error) = crate::repo::clean(&paths.cache, &limits, false) {
+                tracing::warn!("the cache could not be cleaned: {error}");
+            }
+        });
+        Ok(store)
     };
-    let store = tokio::task::spawn_blocking(work)
+    let store: Result<Store, crate::repo::RepoError> = tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| PipelineError::Internal(error.to_string()))?;
     Ok(store?)
 }
 
+/// What may stay in the cache.
+pub fn cache_limits(config: &Config) -> crate::repo::Limits {
+    let (gb, days) = (config.cache.max_gb.value, config.cache.max_days.value);
+    crate::repo::Limits {
+        max_bytes: gb.saturating_mul(1 << 30),
+        max_age: Duration::from_secs(days.saturating_mul(24 * 3600)),
+    }
+}
+
+/// Chooses how workspaces and the gates' trees are made.
+pub(super) async fn with_spaces(
+    store: Store,
+    sandbox: &mut Sandbox,
+    kind: RunKind,
+    equipment: &Equipment,
+    dir: &RunDir,
+) -> Result<Store, PipelineError> {
+    if kind != RunKind::Run && sandbox.launcher.is_none() {
+        return Ok(store);
+    }
+    let (warden, dir) = (equipment.warden.clone(), dir.path().to_owned());
+    let over = sandbox.launcher.as_ref().is_some_and(|launcher| launcher.tier().can_mount());
+    let spaces = tokio::task::spawn_blocking(move || Spaces::probe(&warden, &dir, over))
+        .await
+        .map_err(|error| PipelineError::Internal(error.to_string()))?;
+    if kind == RunKind::Run {
+        sandbox.record.workspaces = Some(spaces.backend().name().to_owned());
+    }
+    Ok(store.with_spaces(spaces))
+}
+
 /// What may run, and what the record says of it.
-struct Sandbox {
+pub(super) struct Sandbox {
     launcher: Option<Launcher>,
     record: SandboxRecord,
 }
 
 /// Proves the sandbox, or takes the operator's waiver. A run whose plan has no command goes on
 /// without; its workers then have no inspection commands.
-async fn permit(commission: &Commission, warden: &Warden) -> Result<Sandbox, PipelineError> {
-    let gates = &commission.plan.gates;
+pub(super) async fn permit(
+    kind: RunKind,
+    plan: &Plan,
+    warden: &Warden,
+) -> Result<Sandbox, PipelineError> {
+    let gates = &plan.gates;
     let commands = gates.check.is_some() || gates.test.is_some() || gates.setup.is_some();
-    if !commands && commission.kind != RunKind::Run {
+    if !commands && kind != RunKind::Run {
         return Ok(Sandbox { launcher: None, record: sandbox_record(None, "none") });
     }
     let report = warden.prove().await;
-    match Permit::grant(&report, commission.plan.waive_sandbox) {
+    match Permit::grant(&report, plan.waive_sandbox) {
         Ok(permit) => {
             let record = sandbox_record(Some(&report), permit.name());
             Ok(Sandbox { launcher: Some(Launcher::new(warden.clone(), permit)), record })
@@ -170,25 +214,43 @@ fn sandbox_record(report: Option<&ProbeReport>, permit: &str) -> SandboxRecord {
         tier: tier.to_owned(),
         permit: permit.to_owned(),
         probes: probes.map(|probe| (probe.name.clone(), probe.stopped)).collect(),
+        workspaces: None,
     }
 }
 
-struct Builder {
-    survey: Survey,
-    commission: Commission,
-    equipment: Equipment,
-    store: Arc<Store>,
-    sandbox: Sandbox,
-    layers: Layers,
-    tell: Teller,
-    dir: RunDir,
+/// Makes the phases of one run.
+pub(super) struct Builder {
+    /// What is to be told of a run that goes on.
+    pub(super) notes: Vec<Warning>,
+    pub(super) store: Arc<Store>,
+    pub(super) sandbox: Sandbox,
+    pub(super) layers: Layers,
+    pub(super) frame: Frame,
+    pub(super) memory: Arc<Memory>,
+    pub(super) rejudges: Option<RunId>,
+    pub(super) cancel: CancellationToken,
+    pub(super) stopped: Stopped,
+    pub(super) equipment: Equipment,
+    pub(super) tell: Teller,
+    pub(super) dir: RunDir,
 }
 
 impl Builder {
+    /// Runs to the end.
+    pub(super) async fn execute(
+        self,
+        limit: CancellationToken,
+    ) -> Result<RunRecord, PipelineError> {
+        let phases = self.phases()?;
+        let order = self.order(limit)?;
+        execute(order, &phases, &self.dir, self.tell.clone(), &self.cancel).await
+    }
+
     fn phases(&self) -> Result<Phases, PipelineError> {
-        let plan = &self.commission.plan;
-        let models = Models::connect(plan, &self.equipment.config, &self.dir, &self.tell)?;
-        let fencer = Fencer::new(secret()?);
+        let plan = &self.frame.plan;
+        let config = &self.equipment.config;
+        let models = Models::connect(plan, config, &self.dir, &self.tell, &self.memory)?;
+        let fencer = Fencer::new(self.dir.fence_secret()?);
         let judged = !plan.judging.judges.is_empty();
         let desk = judged.then(|| self.desk(&models, &fencer)).transpose()?;
         let fuse = match (&desk, &plan.judging.synth) {
@@ -200,125 +262,82 @@ impl Builder {
             )),
             _ => None,
         };
-        let work = (self.commission.kind == RunKind::Run)
-            .then(|| self.work(models, fencer))
-            .transpose()?;
+        let work =
+            (self.frame.kind == RunKind::Run).then(|| self.work(models, fencer)).transpose()?;
         Ok(Phases {
             work: work.map(|work| Box::new(work) as _),
-            admit: Box::new(PatchAdmit {
-                store: self.store.clone(),
-                rules: rules(&plan.patch),
-                gates: plan.gates.clone(),
-            }),
-            prove: Box::new(self.prove()),
-            weigh: Box::new(SelectWeigh { trust: plan.trust.clone(), store: self.store.clone() }),
+            admit: admit(&self.store, plan),
+            prove: Box::new(self.prove()?),
+            weigh: weigh(&self.store, plan),
             judge: desk.map(|desk| Box::new(desk) as _),
             fuse: fuse.map(|fuse| Box::new(fuse) as _),
         })
     }
 
     fn desk(&self, models: &Models, fencer: &Fencer) -> Result<JudgeDesk, PipelineError> {
-        let plan = &self.commission.plan;
-        let connected =
-            plan.judging.models.iter().map(|model| Ok((model.clone(), models.provider(model)?)));
-        JudgeDesk::new(
-            plan,
-            &self.layers,
-            fencer.clone(),
-            connected.collect::<Result<_, PipelineError>>()?,
-            self.tell.sink(),
-            self.commission.cancel.clone(),
-        )
+        desk(&self.frame.plan, &self.layers, models, fencer, self.tell.sink(), self.cancel.clone())
     }
 
     fn work(&self, models: Models, fencer: Fencer) -> Result<LoopWork, PipelineError> {
         Ok(LoopWork::new(Shop {
             store: self.store.clone(),
             models,
-            registry: registry(&self.equipment.config)?,
+            registry: registry(&self.frame.tools)?,
             templates: self.layers.templates.clone(),
             fencer,
-            instructions: self.instructions(),
+            instructions: self.frame.instructions(),
             launcher: self.sandbox.launcher.clone(),
-            plan: self.commission.plan.clone(),
+            plan: self.frame.plan.clone(),
+            memory: self.memory.clone(),
             events: self.tell.sink(),
         }))
     }
 
-    fn instructions(&self) -> Instructions {
-        let Some(bytes) = self.survey.file(INSTRUCTIONS_FILE) else { return Instructions::None };
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        match self.equipment.trusted {
-            true => Instructions::Trusted(text),
-            false => Instructions::Untrusted(text),
-        }
-    }
-
-    fn prove(&self) -> GateProve {
+    fn prove(&self) -> Result<GateProve, PipelineError> {
         let launcher = self.sandbox.launcher.clone();
         let tier = launcher.as_ref().map_or(Tier::None, Launcher::tier);
-        let keeper = Gatekeeper::new(
+        let (gates, carry) = (&self.frame.plan.gates, &self.frame.carry);
+        let top = self.store.top();
+        let environments: Vec<PathBuf> = carry.iter().map(|path| top.join(path)).collect();
+        let (path, home) = (&self.equipment.path, &self.equipment.home);
+        let mut keeper = Gatekeeper::new(
             self.store.clone(),
             launcher.map(|launcher| Arc::new(launcher) as _),
             tier,
-            toolchain::discover(&self.equipment.path, &self.equipment.home),
-            self.commission.plan.gates.clone(),
+            toolchain::discover_for(path, home, &environments),
+            gates.clone(),
             self.equipment.gate_env.clone(),
         );
-        let keeper = keeper.carrying(self.survey.top().to_owned(), self.carry());
-        GateProve {
-            keeper,
+        if gates.setup.is_some() && gates.setup_network {
+            let dependencies = self.store.dependencies()?;
+            keeper = keeper.fetching_into(dependencies).map_err(|error| {
+                PipelineError::Internal(format!("failed to make the caches for setup: {error}"))
+            })?;
+        }
+        Ok(GateProve {
+            keeper: keeper.carrying(carry.clone()).keeping(self.dir.artifacts().clone()),
             events: self.tell.sink(),
-            cancel: self.commission.cancel.clone(),
+            cancel: self.cancel.clone(),
             base: tokio::sync::OnceCell::new(),
+            memory: self.memory.clone(),
             dir: self.dir.clone(),
-        }
+        })
     }
 
-    /// Directories that the checkout has installed and the gates need: those of the config, else those
-    /// that the repository's kind suggests.
-    fn carry(&self) -> Vec<String> {
-        let set = &self.equipment.config.gates.carry;
-        match set.is_set() {
-            true => set.value.clone(),
-            false => self.survey.detect(&self.commission.plan.gates.dir).carry,
-        }
-    }
-
-    fn order(&self, limit: CancellationToken) -> Assignment {
-        let plan = &self.commission.plan;
-        Assignment {
-            kind: self.commission.kind,
-            plan: plan.clone(),
-            given: self.commission.given.clone(),
-            base: BaseRecord {
-                rev: self.survey.rev().to_owned(),
-                commit: self.survey.commit().clone(),
-                tree: self.store.base_tree().clone(),
-                dirty: plan.dirty,
-                gates: Vec::new(),
-            },
+    fn order(&self, limit: CancellationToken) -> Result<Assignment, PipelineError> {
+        Ok(Assignment {
             sandbox: self.sandbox.record.clone(),
-            scripted: self.is_scripted(),
             warnings: self.warnings(),
-            definitions: self.layers.origins(),
             limit,
-            stopped: self.commission.stopped.clone(),
-        }
-    }
-
-    fn is_scripted(&self) -> bool {
-        let providers = &self.equipment.config.providers;
-        let scripted = |name: &str| {
-            providers.get(name).is_some_and(|provider| provider.wire.value == Wire::Scripted)
-        };
-        let lanes = &self.commission.plan.lanes;
-        !lanes.is_empty() && lanes.iter().all(|lane| scripted(&lane.model.provider))
+            stopped: self.stopped.clone(),
+            rejudges: self.rejudges.clone(),
+            ..assignment(&self.frame, &self.layers, &self.memory, &self.dir)?
+        })
     }
 
     fn warnings(&self) -> Vec<Warning> {
-        let plan = &self.commission.plan;
-        let mut warnings = Vec::new();
+        let plan = &self.frame.plan;
+        let mut warnings = self.notes.clone();
         let mut warn = |code: &str, message: String| {
             warnings.push(Warning { code: code.to_owned(), message });
         };
@@ -331,9 +350,8 @@ impl Builder {
                 ),
             );
         }
-        let dirty = self.survey.dirty();
-        if !dirty.is_clean() && !plan.dirty {
-            let count = dirty.tracked + dirty.untracked;
+        let count = self.frame.left_out;
+        if count > 0 {
             warn(
                 "dirty-left-out",
                 format!(
@@ -347,7 +365,7 @@ impl Builder {
                 "no check and no test was asked for: candidates were only applied".to_owned(),
             );
         }
-        if self.commission.kind != RunKind::Gate && plan.judging.judges.is_empty() {
+        if self.frame.kind != RunKind::Gate && plan.judging.judges.is_empty() {
             warn(
                 "no-judges",
                 "no model was asked to judge: the choice rests on evidence alone".to_owned(),
@@ -357,26 +375,68 @@ impl Builder {
     }
 }
 
+/// What a run is told, from its frame.
+pub(super) fn assignment(
+    frame: &Frame,
+    layers: &Layers,
+    memory: &Arc<Memory>,
+    dir: &RunDir,
+) -> Result<Assignment, PipelineError> {
+    Ok(Assignment {
+        kind: frame.kind,
+        plan: frame.plan.clone(),
+        given: frame.given(dir.artifacts())?,
+        base: frame.base.clone(),
+        sandbox: sandbox_record(None, "none"),
+        scripted: frame.is_scripted(),
+        warnings: Vec::new(),
+        definitions: layers.origins(),
+        frame: frame.store(dir)?,
+        memory: memory.clone(),
+        rejudges: None,
+        limit: CancellationToken::new(),
+        stopped: Stopped::default(),
+    })
+}
+
+pub(super) fn admit(store: &Arc<Store>, plan: &Plan) -> Box<dyn Admit> {
+    Box::new(PatchAdmit {
+        store: store.clone(),
+        rules: rules(&plan.patch),
+        gates: plan.gates.clone(),
+    })
+}
+
+pub(super) fn weigh(store: &Arc<Store>, plan: &Plan) -> Box<dyn Weigh> {
+    Box::new(SelectWeigh { trust: plan.trust.clone(), store: store.clone() })
+}
+
+/// The judges' desk of a plan.
+pub(super) fn desk(
+    plan: &Plan,
+    layers: &Layers,
+    models: &Models,
+    fencer: &Fencer,
+    events: EventSink,
+    cancel: CancellationToken,
+) -> Result<JudgeDesk, PipelineError> {
+    let connected =
+        plan.judging.models.iter().map(|model| Ok((model.clone(), models.provider(model)?)));
+    let connected = connected.collect::<Result<_, PipelineError>>()?;
+    JudgeDesk::new(plan, layers, fencer.clone(), connected, events, cancel)
+}
+
 /// The workers' tools, without those that the config switches off.
-fn registry(config: &Config) -> Result<Registry, PipelineError> {
+fn registry(toggles: &BTreeMap<String, bool>) -> Result<Registry, PipelineError> {
     let all = Registry::standard();
     let known = all.keys();
-    if let Some(name) = config.tools.keys().find(|name| !known.contains(name)) {
+    if let Some(name) = toggles.keys().find(|name| !known.contains(name)) {
         return Err(PipelineError::Config(format!(
             "[tools] names `{name}`, and there is no such tool; known: {}",
             known.join(", ")
         )));
     }
-    let toggles = config.tools.iter().map(|(name, on)| (name.clone(), on.value)).collect();
-    Ok(all.toggled(&toggles))
-}
-
-/// The secret of a run's fences.
-fn secret() -> Result<[u8; 32], PipelineError> {
-    let mut secret = [0; 32];
-    rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| PipelineError::Internal(format!("no random numbers: {error}")))?;
-    Ok(secret)
+    Ok(all.toggled(toggles))
 }
 
 /// What diffs may do, by the plan; their sizes are the built-in ones.

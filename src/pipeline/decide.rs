@@ -15,7 +15,7 @@ pub enum Standing {
     Failed,
     /// A gate could not run, so that nothing is known.
     Unproved,
-    /// It passed every gate that was asked for.
+    /// It passed every gate that was asked for, or only tests speak against it that it changed itself.
     Passed,
 }
 
@@ -203,6 +203,9 @@ pub fn only_survivor(row: &CandidateRecord) -> Option<Decision> {
         Admission::Admitted { flags, .. } => Doubt::of(&row.gates, flags),
         Admission::Refused(_) => return None,
     };
+    if doubt.is_unfit() {
+        return Some(unfit(&row.candidate.id, &doubt));
+    }
     let sure = tested && !doubt.is_serious();
     let confidence = if sure { Confidence::High } else { Confidence::Low };
     let how = if tested { "passed the tests" } else { "passed the gates; no test ran" };
@@ -216,6 +219,16 @@ pub fn only_survivor(row: &CandidateRecord) -> Option<Decision> {
     })
 }
 
+/// The only survivor is one whose gates prove too little to take it unseen.
+fn unfit(id: &CandidateId, doubt: &Doubt) -> Decision {
+    let doubt = doubt.text().unwrap_or_default();
+    let text = format!(
+        "{id} is the only candidate that no gate disproved, but {doubt}, so that its gates prove too little: \
+         look at it; `bakeoff apply --candidate {id}` takes it"
+    );
+    none(NoWinner::NoConfidentChoice, vec![id.clone()], text)
+}
+
 /// What `gate` says: every diff for itself.
 pub fn gated(candidates: &[CandidateRecord]) -> Decision {
     let standing = |row: &CandidateRecord| {
@@ -223,13 +236,15 @@ pub fn gated(candidates: &[CandidateRecord]) -> Decision {
         let stands = row.same_as.as_ref().unwrap_or(&row.candidate.id);
         let gates = candidates.iter().find(|other| other.candidate.id == *stands);
         let gates = gates.map_or(&[][..], |other| &other.gates);
-        Standing::of(row.admission.tree().is_some(), gates)
+        let contested = gates.iter().any(|report| report.verdict.is_contested());
+        (Standing::of(row.admission.tree().is_some(), gates), contested)
     };
+    // What is contested was not disproved, and it did not pass either.
     let (passed, others): (Vec<_>, Vec<_>) =
-        candidates.iter().partition(|row| standing(row) == Standing::Passed);
+        candidates.iter().partition(|row| standing(row) == (Standing::Passed, false));
     let ids =
         |rows: Vec<&CandidateRecord>| rows.iter().map(|row| row.candidate.id.clone()).collect();
-    let unproved = others.iter().any(|row| standing(row) == Standing::Unproved);
+    let unproved = others.iter().any(|row| standing(row).0 == Standing::Unproved);
     let reason = match (passed.len(), candidates.len(), unproved) {
         (passed, all, false) => format!("{passed} of {all} passed every gate"),
         (passed, all, true) => format!("{passed} of {all} passed; {}", infra_text(candidates)),

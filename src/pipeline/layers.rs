@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::PipelineError;
 use super::survey::{OVERRIDES_DIR, Survey};
 use crate::judge::{JudgeLayer, Judges};
@@ -35,25 +37,49 @@ impl Layers {
     }
 }
 
-/// Reads every layer. `user` is the user's config directory.
+/// The files of one layer over the built-in definitions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayerFiles {
+    /// `user` or `repository`.
+    layer: String,
+    /// Folder, file name and text.
+    files: Vec<(String, String, String)>,
+}
+
+/// Reads every layer's files. `user` is the user's config directory.
 ///
 /// # Errors
-/// When a file can't be read or used: an override that is silently left out would be worse.
-pub fn load_layers(survey: &Survey, user: &Path, trusted: bool) -> Result<Layers, PipelineError> {
+/// When a file can't be read: an override that is silently left out would be worse.
+pub fn layer_files(
+    survey: &Survey,
+    user: &Path,
+    trusted: bool,
+) -> Result<Vec<LayerFiles>, PipelineError> {
+    let mut layers = vec![LayerFiles { layer: "user".to_owned(), files: user_files(user)? }];
+    if trusted {
+        let files = repository_files(survey)?;
+        layers.push(LayerFiles { layer: "repository".to_owned(), files });
+    }
+    Ok(layers)
+}
+
+/// Lays the files over the built-in definitions.
+///
+/// # Errors
+/// When one can't be used.
+pub fn lay(layers: &[LayerFiles]) -> Result<Layers, PipelineError> {
     let mut templates = Templates::embedded();
     let mut judges = Vec::new();
-    let mut layers = vec![("user", user_files(user)?)];
-    if trusted {
-        layers.push(("repository", repository_files(survey)?));
-    }
-    for (layer, files) in layers {
-        let mut own = JudgeLayer { layer: layer.to_owned(), files: Vec::new() };
+    for LayerFiles { layer, files } in layers {
+        let mut own = JudgeLayer { layer: layer.clone(), files: Vec::new() };
         for (folder, name, text) in files {
             match (folder.as_str(), name.strip_suffix(PROMPT)) {
                 ("prompts", Some(prompt)) => {
-                    templates = templates.overridden(layer, prompt, &text).map_err(config)?;
+                    templates = templates.overridden(layer, prompt, text).map_err(config)?;
                 }
-                ("judges", _) if name.ends_with(JUDGE) => own.files.push((name, text)),
+                ("judges", _) if name.ends_with(JUDGE) => {
+                    own.files.push((name.clone(), text.clone()));
+                }
                 _ => {}
             }
         }
@@ -73,7 +99,8 @@ pub fn check_judges(
     trusted: bool,
     judges: &[JudgeId],
 ) -> Result<(), PipelineError> {
-    load_layers(survey, user, trusted)?.judges.select(judges).map(drop).map_err(config)
+    let layers = lay(&layer_files(survey, user, trusted)?)?;
+    layers.judges.select(judges).map(drop).map_err(config)
 }
 
 fn config(error: impl std::fmt::Display) -> PipelineError {

@@ -10,10 +10,14 @@ mod checkup;
 mod decide;
 mod error;
 mod fingerprint;
+mod frame;
 mod judging;
 mod layers;
+mod memory;
 mod models;
 mod phases;
+mod replay;
+mod resume;
 mod run;
 mod stages;
 mod survey;
@@ -25,16 +29,20 @@ mod tests;
 
 pub use crate::repo::ApplyTo;
 pub use applying::{Applier, Moved, Step};
-pub use assemble::{Commission, Equipment, conduct};
+pub use assemble::{Commission, Equipment, cache_limits, conduct};
 pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
 pub use error::PipelineError;
 pub use fingerprint::fingerprint;
+pub use frame::Frame;
 pub use layers::check_judges;
+pub use memory::{Memory, Recall};
 pub use models::{Estimate, Models, estimate, unpriced};
 pub use phases::{
     Admit, Attempt, Fuse, Heard, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
 };
+pub use replay::replay;
+pub use resume::{Continuation, begin_rejudge, resume};
 pub use run::{Assignment, Given, Stopped, execute};
 pub use survey::{CONFIG_FILE, OVERRIDES_DIR, Survey};
 pub use tell::Teller;

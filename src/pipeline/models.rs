@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::PipelineError;
+use super::memory::{Memory, Remembering};
 use super::tell::Teller;
 use crate::config::{Config, ProviderConfig};
 use crate::journal::{Entry, JournalError, RunDir};
@@ -35,8 +36,10 @@ impl Models {
         config: &Config,
         dir: &RunDir,
         tell: &Teller,
+        memory: &Arc<Memory>,
     ) -> Result<Self, PipelineError> {
         let ledger = Ledger::new(plan.limits.budget);
+        ledger.restore(memory.spent());
         let mut all = BTreeMap::new();
         for name in provider_names(plan) {
             let provider =
@@ -47,9 +50,15 @@ impl Models {
             let recorded =
                 Recorded { inner: Arc::new(metered), dir: dir.clone(), tell: tell.clone() };
             let retrying = Retrying::new(Arc::new(recorded), RetryPolicy::default());
-            all.insert(name, Arc::new(retrying) as Arc<dyn Provider>);
+            all.insert(name, remembering(Arc::new(retrying), dir, memory));
         }
         Ok(Self(all))
+    }
+
+    /// The providers of a plan as a replay has them: only the memory answers, and nothing is connected.
+    pub fn remembered(plan: &Plan, dir: &RunDir, memory: &Arc<Memory>) -> Self {
+        let offline = |name| (name, remembering(Arc::new(Offline), dir, memory));
+        Self(provider_names(plan).into_iter().map(offline).collect())
     }
 
     /// The provider of a model.
@@ -63,7 +72,27 @@ impl Models {
     }
 }
 
-fn provider_names(plan: &Plan) -> Vec<String> {
+fn remembering(inner: Arc<dyn Provider>, dir: &RunDir, memory: &Arc<Memory>) -> Arc<dyn Provider> {
+    Arc::new(Remembering { inner, memory: memory.clone(), dir: dir.clone() })
+}
+
+/// Nobody to ask.
+struct Offline;
+
+impl Provider for Offline {
+    fn call<'a>(
+        &'a self,
+        _: &'a ModelRequest,
+        _: &'a mut (dyn FnMut(Delta) + Send),
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
+        let error = ProviderError::new(ErrorClass::Cancelled, "nothing is asked in a replay");
+        std::future::ready(Err(error)).boxed()
+    }
+}
+
+/// The providers that a plan names, each once.
+pub(super) fn provider_names(plan: &Plan) -> Vec<String> {
     let lanes = plan.lanes.iter().map(|lane| &lane.model);
     let judging = plan.judging.models.iter().chain(plan.judging.synth.as_ref());
     let mut names: Vec<String> = lanes.chain(judging).map(|model| model.provider.clone()).collect();
@@ -131,13 +160,23 @@ impl Recorded {
         request: &ModelRequest,
         result: &Result<ModelReply, ProviderError>,
     ) -> Result<(), JournalError> {
-        let (reply, error, usage) = match result {
-            Ok(reply) => (Some(self.store(reply)?), None, reply.usage),
-            Err(error) => {
-                (None, Some(format!("{}: {error}", error.class.name())), Usage::default())
-            }
-        };
-        self.dir.append(&Entry::CallEnded { purpose: request.purpose.clone(), reply, error, usage })
+        let purpose = request.purpose.clone();
+        self.dir.append(&match result {
+            Ok(reply) => Entry::CallEnded {
+                purpose,
+                reply: Some(self.store(reply)?),
+                error: None,
+                usage: reply.usage,
+                maybe_charged: false,
+            },
+            Err(error) => Entry::CallEnded {
+                purpose,
+                reply: None,
+                error: Some(format!("{}: {error}", error.class.name())),
+                usage: Usage::default(),
+                maybe_charged: error.maybe_charged,
+            },
+        })
     }
 
     fn store(

@@ -7,13 +7,14 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::decide::{Standing, decide, exit_of, gated, no_survivor, none, only_survivor};
+use super::memory::Memory;
 use super::tell::Teller;
 use super::{Phases, PipelineError, Survivor};
-use crate::journal::{Entry, RunDir};
+use crate::journal::{Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
     Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Exit,
     Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
-    RunEvent, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+    RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
 use crate::select::Doubt;
 
@@ -47,6 +48,12 @@ pub struct Assignment {
     pub warnings: Vec<Warning>,
     /// Prompts and judges by name, with layer and hash.
     pub definitions: BTreeMap<String, String>,
+    /// What the run was told, as an artifact.
+    pub frame: ArtifactId,
+    /// What the journal knows already.
+    pub memory: Arc<Memory>,
+    /// The run whose candidates are judged anew.
+    pub rejudges: Option<RunId>,
     /// Why the run's own token was cancelled, if it is: by a limit rather than by a person.
     pub limit: CancellationToken,
     /// The signal that ended the run, once one did.
@@ -80,6 +87,7 @@ pub(super) struct Run<'a> {
     pub(super) cancel: &'a CancellationToken,
     pub(super) given: Vec<Given>,
     pub(super) record: RunRecord,
+    pub(super) memory: Arc<Memory>,
     limit: CancellationToken,
     stopped: Stopped,
     began: Instant,
@@ -94,7 +102,7 @@ impl<'a> Run<'a> {
         cancel: &'a CancellationToken,
     ) -> Result<Self, PipelineError> {
         let engine = env!("CARGO_PKG_VERSION").to_owned();
-        dir.append(&Entry::Plan { plan: Box::new(order.plan.clone()), engine: engine.clone() })?;
+        dir.append(&first_line(&order, &engine))?;
         let attempts = match order.kind {
             RunKind::Run => order.plan.attempts(),
             RunKind::Pick | RunKind::Gate => order.given.len() as u32,
@@ -107,12 +115,23 @@ impl<'a> Run<'a> {
             scripted: order.scripted,
         });
         let (given, limit) = (order.given.clone(), order.limit.clone());
-        let stopped = order.stopped.clone();
+        let (stopped, memory) = (order.stopped.clone(), order.memory.clone());
         let record = blank_record(order, dir, engine);
         for warning in &record.warnings {
             tell.warn(warning.clone());
         }
-        Ok(Self { phases, dir, tell, cancel, given, record, limit, stopped, began: Instant::now() })
+        Ok(Self {
+            phases,
+            dir,
+            tell,
+            cancel,
+            given,
+            record,
+            memory,
+            limit,
+            stopped,
+            began: Instant::now(),
+        })
     }
 
     async fn stages(&mut self) -> Result<Decision, PipelineError> {
@@ -139,14 +158,19 @@ impl<'a> Run<'a> {
     /// Gates on the base. A base on which they can't run ends the run before any model is paid.
     async fn prove_base(&mut self) -> Result<Option<Decision>, PipelineError> {
         self.begin_stage(Stage::Base, None)?;
-        // A cancelled gate ends by itself, and cleans up: its future is not dropped half-way.
-        self.record.base.gates = match self.phases.prove.base().await {
-            Err(_) if self.cancelled() => return Ok(Some(self.cut_off())),
-            reports => reports?,
-        };
+        match self.memory.gates(None) {
+            Some(known) => self.record.base.gates = known,
+            // A cancelled gate ends by itself, and cleans up: its future is not dropped half-way.
+            None => match self.phases.prove.base().await {
+                Err(_) if self.cancelled() => return Ok(Some(self.cut_off())),
+                reports => self.record.base.gates = reports?,
+            },
+        }
         if self.cancelled() {
             return Ok(Some(self.cut_off()));
         }
+        let gates = self.record.base.gates.clone();
+        self.dir.append(&Entry::Gated { tree: None, gates })?;
         let infra = self.record.base.gates.iter().find_map(|report| match &report.verdict {
             crate::model::Verdict::Infra { reason } => {
                 Some((report.command.clone(), reason.clone()))
@@ -298,7 +322,7 @@ impl<'a> Run<'a> {
         let score = |at: usize| scores.get(at).copied().flatten().unwrap_or(0.0);
         let doubt = |at: usize| {
             let doubt = Doubt::of(&survivors[at].gates, &survivors[at].flags);
-            (doubt.left, !doubt.codes.is_empty())
+            (doubt.failing(), !doubt.codes.is_empty(), doubt.shaky)
         };
         let mut order: Vec<usize> = (0..survivors.len()).collect();
         order.sort_by(|a, b| {
@@ -352,6 +376,7 @@ impl<'a> Run<'a> {
         let signal = self.stopped.get().copied();
         self.record.exit = signal.unwrap_or_else(|| exit_of(&decision, &self.record.candidates));
         self.record.decision = decision;
+        self.record.resumed = self.memory.resumption();
         self.record.millis = self.began.elapsed().as_millis() as u64;
         for lane in &self.record.lanes {
             self.record.usage += lane.usage;
@@ -408,6 +433,22 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         usage: Usage::default(),
         exit: Exit::Internal,
         definitions: order.definitions,
+        resumed: None,
+        rejudges: order.rejudges,
+    }
+}
+
+/// A journal begins with what is to be done; one that goes on says so.
+fn first_line(order: &Assignment, engine: &str) -> Entry {
+    let engine = engine.to_owned();
+    match order.memory.is_new() {
+        true => Entry::Plan {
+            version: JOURNAL_VERSION,
+            plan: Box::new(order.plan.clone()),
+            engine,
+            frame: order.frame.clone(),
+        },
+        false => Entry::Resumed { engine },
     }
 }
 

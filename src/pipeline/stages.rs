@@ -1,16 +1,17 @@
 //! The stages that wait for others: workers, gates, judges, the synthesizer.
 
-use futures_util::StreamExt;
 use futures_util::stream;
+use futures_util::{FutureExt, StreamExt};
 
 use super::decide::{Judged, Standing};
+use super::memory::keep_attempt;
 use super::run::{Run, refused};
 use super::{Attempt, Heard, PipelineError, Survivor};
 use crate::fanout::{FanoutOptions, LaneEnd, LaneRun, lane_runs};
-use crate::journal::{Entry, JournalError, RunDir};
+use crate::journal::Entry;
 use crate::model::{
-    Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, Kind, LaneId, LaneRecord,
-    RunEvent, Stage, Stop, TreeId, Usage,
+    Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, Kind, LaneId,
+    LaneRecord, RunEvent, Stage, Stop, TreeId, Usage,
 };
 
 /// How long workers that were told to stop may take before they are dropped.
@@ -35,11 +36,14 @@ impl Run<'_> {
                 lane: run.id.clone(),
                 model: run.lane.model.to_string(),
             });
-            work.attempt(run, cancel)
+            match self.known_attempt(&run) {
+                Some(attempt) => std::future::ready(attempt).boxed(),
+                None => work.attempt(run, cancel),
+            }
         };
         // Told and kept as each comes back, not when the last one does.
         let ended = |run: &LaneRun, attempt: &Attempt| {
-            if let Err(error) = keep_transcript(self.dir, run, attempt) {
+            if let Err(error) = keep_attempt(self.dir, &run.id, attempt) {
                 self.tell.fail(error);
             }
             tell.send(lane_ended(&run.id, attempt));
@@ -53,6 +57,44 @@ impl Run<'_> {
         }
         self.warn_of_lanes();
         Ok(())
+    }
+
+    /// A worker run that the journal holds. A damaged one ends the run at the next check: to make it
+    /// again would be to pay for it again.
+    fn known_attempt(&self, run: &LaneRun) -> Option<Attempt> {
+        match self.memory.attempt(&run.id) {
+            Ok(Some(attempt)) => Some(attempt),
+            Ok(None) if self.memory.is_replay() => {
+                self.memory.miss(format!("the worker run of {}", run.id));
+                Some(Attempt::nothing(Stop::Cancelled))
+            }
+            Ok(None) => None,
+            Err(error) => {
+                self.tell.fail(error);
+                Some(Attempt::nothing(Stop::Cancelled))
+            }
+        }
+    }
+
+    /// The gates of a tree: as the journal holds them, else run and journaled.
+    async fn gates_of(
+        &self,
+        id: &CandidateId,
+        tree: &TreeId,
+    ) -> Result<Vec<GateReport>, PipelineError> {
+        if let Some(known) = self.memory.gates(Some(tree)) {
+            return Ok(known);
+        }
+        if self.memory.is_replay() {
+            self.memory.miss(format!("the gates of {id}"));
+            return Ok(Vec::new());
+        }
+        let gates = self.phases.prove.candidate(id, tree).await?;
+        // What was not proved stays without a report, and no report is no proof.
+        if !gates.is_empty() {
+            self.dir.append(&Entry::Gated { tree: Some(tree.clone()), gates: gates.clone() })?;
+        }
+        Ok(gates)
     }
 
     fn take_lane(&mut self, end: LaneEnd<Attempt>) -> Result<(), PipelineError> {
@@ -128,14 +170,13 @@ impl Run<'_> {
             .filter_map(|row| Some((row.candidate.id.clone(), row.admission.tree()?.clone())))
             .collect();
         self.begin_stage(Stage::Gate, Some(todo.len() as u32))?;
-        let (prove, cancel) = (&self.phases.prove, self.cancel);
         let parallel = self.record.plan.gates.parallel.max(1) as usize;
+        let run = &*self;
         let mut running = stream::iter(todo)
             .map(|(id, tree)| async move {
-                // What was not proved stays without a report, and no report is no proof.
-                let gates = match cancel.is_cancelled() {
+                let gates = match run.cancelled() {
                     true => Ok(Vec::new()),
-                    false => prove.candidate(&id, &tree).await,
+                    false => run.gates_of(&id, &tree).await,
                 };
                 (id, gates)
             })
@@ -267,13 +308,6 @@ fn lane_ended(lane: &LaneId, attempt: &Attempt) -> RunEvent {
         left_change: why_no_candidate(attempt).is_none(),
         usage: attempt.usage,
     }
-}
-
-fn keep_transcript(dir: &RunDir, run: &LaneRun, attempt: &Attempt) -> Result<(), JournalError> {
-    // Messages hold nothing that JSON can't.
-    let text = serde_json::to_vec(&attempt.transcript).unwrap_or_default();
-    let messages = dir.artifacts().put(&text)?;
-    dir.append(&Entry::Transcript { lane: run.id.clone(), messages })
 }
 
 /// Why an attempt gives no candidate; `None` when it gives one.

@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::memory::Memory;
 use super::models::Models;
 use super::{Attempt, PipelineError, Work};
 use crate::fanout::LaneRun;
@@ -38,6 +39,8 @@ pub struct Shop {
     pub launcher: Option<Launcher>,
     /// The plan.
     pub plan: Plan,
+    /// What the journal knows of each worker.
+    pub memory: Arc<Memory>,
     /// Where activity is told.
     pub events: EventSink,
 }
@@ -121,6 +124,7 @@ impl Shop {
             limits: self.plan.worker_limits,
             system: render(&WorkerSystem)?,
             task_message: render(&self.task(run))?,
+            past: self.memory.conversation(&run.id)?,
             seed: Some(run.seed),
             temperature: run.lane.temperature,
             events: self.events.clone(),

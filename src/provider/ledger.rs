@@ -55,6 +55,12 @@ impl Ledger {
         self.0.ceiling
     }
 
+    /// Counts what calls cost that were made before this ledger was: those of a run that goes on.
+    pub fn restore(&self, spent: MicroUsd) {
+        let mut totals = self.lock();
+        totals.spent.0 = totals.spent.0.saturating_add(spent.0);
+    }
+
     /// What it holds now.
     pub fn totals(&self) -> LedgerTotals {
         *self.lock()

@@ -150,6 +150,9 @@ pub enum RepoError {
     /// A commit can't be made.
     #[error("failed to commit: {0}")]
     Commit(String),
+    /// A workspace's overlay could not be mounted.
+    #[error("failed to make a workspace: {0}; `bakeoff doctor` shows which kinds work here")]
+    Mount(#[from] crate::sandbox::SandboxError),
     /// The system refused something.
     #[error("failed to {action} {}: {source}", path.display())]
     Io {

@@ -14,8 +14,10 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, Timespec, Timestamps};
 use super::objects::{EXECUTABLE, GITLINK, LINK};
 
 /// The modification time of everything that the engine checks out, in seconds since 1970
-/// (2001-09-09): older than any build output, so that build tools see base files as unchanged.
-pub(crate) const PAST: i64 = 1_000_000_000;
+/// (2024-01-01): older than any build output, so that build tools see base files as unchanged, and newer
+/// than the files of dependencies (Cargo unpacks those with the date 2006-07-24), so that what is carried
+/// along can be made older than a source and still newer than what it was built from.
+pub(crate) const PAST: i64 = 1_704_067_200;
 
 /// What the system knew of a file right after it was written. A change of any kind moves the change
 /// time, which no ordinary process can set back.
@@ -50,7 +52,12 @@ pub(crate) fn open_dir(path: &Path) -> io::Result<OwnedFd> {
 
 /// The time of all checked-out files.
 pub(crate) fn past() -> Timestamps {
-    let at = Timespec { tv_sec: PAST, tv_nsec: 0 };
+    times_at(PAST)
+}
+
+/// A whole second, counted from 1970, as a file's times.
+pub(crate) fn times_at(seconds: i64) -> Timestamps {
+    let at = Timespec { tv_sec: seconds, tv_nsec: 0 };
     Timestamps { last_access: at, last_modification: at }
 }
 

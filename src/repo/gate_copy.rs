@@ -12,8 +12,8 @@ use rustix::fs::{AtFlags, Timespec, Timestamps};
 
 use super::edit::Change;
 use super::error::{IoContext, Result};
-use super::gate_tree::GateLayer;
 use super::objects::{self, Item};
+use super::output::GateLayer;
 use super::store::Store;
 use super::{files, layer};
 
@@ -28,7 +28,7 @@ pub(crate) fn make(
     files::make_private(to).at("create", to)?;
     let changed = |item: &&Item| find(changes, &item.path).is_none();
     let kept: Vec<Item> = store.items().iter().filter(changed).cloned().collect();
-    layer::copy(store.layer(), to, &kept)?;
+    layer::copy(store.stack(), to, &kept)?;
     let root = files::open_dir(to).at("open", to)?;
     let new: Vec<Item> = changes.iter().filter_map(new_item).collect();
     for dir in objects::directories(&new) {
@@ -42,10 +42,15 @@ pub(crate) fn make(
         files::write_leaf(root.as_fd(), &item.path, item.leaf.mode, &bytes, None)
             .at("write", to)?;
     }
-    match below {
-        Some(below) => merge(below.dir(), to).at("copy build output to", to),
-        None => Ok(()),
+    below.map_or(Ok(()), |below| bring(below, to))
+}
+
+/// Copies build output and carried directories in beside what is there.
+pub(crate) fn bring(below: &GateLayer, to: &Path) -> Result<()> {
+    for part in below.parts.iter().filter(|part| part.sources.is_none()) {
+        merge(&part.dir, to).at("copy build output to", to)?;
     }
+    Ok(())
 }
 
 fn new_item(change: &Change) -> Option<Item> {

@@ -16,6 +16,7 @@ use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files;
 use super::lease::Lease;
 use super::objects::{self, Item, oid};
+use super::output::{GateLayer, Part};
 use super::scan::{Scan, Untracked};
 use super::store::Store;
 use super::{gate_copy, upper};
@@ -33,36 +34,16 @@ pub struct GateTree {
     tree: Oid,
     changes: Vec<Change>,
     git_dir: PathBuf,
+    below: GateLayer,
     lease: Lease,
 }
 
 #[derive(Debug)]
 enum Place {
     /// An overlay, mounted for each job at the user's repository path.
-    Overlay { lower: Vec<PathBuf>, at: PathBuf },
-    /// A directory of its own.
-    Copy,
-}
-
-/// What the base's own gate run left beside the tracked files (a `target` directory, say), to lie under
-/// the candidates' trees. Dropping it removes it.
-#[derive(Debug)]
-pub struct GateLayer {
-    upper: PathBuf,
-    rewritten: Vec<String>,
-    _lease: Lease,
-}
-
-impl GateLayer {
-    /// The tracked files that the base's gate run changed, lossily decoded. Where there are any, its
-    /// output was made from other sources than the base's: it is thrown away and the layer is empty.
-    pub fn rewritten(&self) -> &[String] {
-        &self.rewritten
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.upper
-    }
+    Overlay { layers: Vec<PathBuf>, at: PathBuf },
+    /// A directory of its own; where mounts can be made, jobs see it at the user's repository path, too.
+    Copy { at: PathBuf },
 }
 
 impl Store {
@@ -85,23 +66,29 @@ impl Store {
         let tree = oid(tree.as_str())?;
         let changes = self.with_odb(|odb| edit::compare(odb, self.tree(), tree))?;
         check_paths(&changes)?;
-        let place = if tier.can_mount() {
-            self.make_overlay(&dir, tree, &changes, layer)?
+        let place = if tier.can_mount() && !self.spaces().is_refused_on_disk() {
+            self.make_overlay(&dir, tree, &changes)?
         } else {
             self.with_odb(|odb| gate_copy::make(odb, &dir.join("tree"), self, &changes, layer))?;
-            Place::Copy
+            let own = dir.join("tree");
+            Place::Copy { at: if tier.can_mount() { self.seen_at(&own) } else { own } }
         };
         let (base, git_dir) = (self.shared_items(), self.git_dir().to_owned());
-        Ok(GateTree { dir, place, base, base_tree: self.tree(), tree, changes, git_dir, lease })
+        let below = layer.cloned().unwrap_or_default();
+        Ok(GateTree {
+            dir,
+            place,
+            base,
+            base_tree: self.tree(),
+            tree,
+            changes,
+            git_dir,
+            below,
+            lease,
+        })
     }
 
-    fn make_overlay(
-        &self,
-        dir: &Path,
-        tree: Oid,
-        changes: &[Change],
-        layer: Option<&GateLayer>,
-    ) -> Result<Place> {
+    fn make_overlay(&self, dir: &Path, tree: Oid, changes: &[Change]) -> Result<Place> {
         for sub in ["upper", "work"] {
             let path = dir.join(sub);
             files::make_private(&path).at("create", &path)?;
@@ -110,9 +97,7 @@ impl Store {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(&upper, fs::Permissions::from_mode(0o755)).at("create", &upper)?;
         self.with_odb(|odb| upper::write(odb, &upper, tree, changes))?;
-        let below = layer.map(|layer| layer.dir().to_owned());
-        let lower = below.into_iter().chain([self.layer().to_owned()]).collect();
-        Ok(Place::Overlay { lower, at: self.top() })
+        Ok(Place::Overlay { layers: self.stack().dirs(), at: self.top() })
     }
 }
 
@@ -131,15 +116,14 @@ impl GateTree {
     /// What a job must mount to see the tree.
     pub fn mounts(&self) -> Vec<Mount> {
         match &self.place {
-            Place::Overlay { lower, at } => vec![Mount::Overlay {
-                lower: lower.clone(),
+            Place::Overlay { layers, at } => vec![Mount::Overlay {
+                lower: self.below.dirs().map(Path::to_owned).chain(layers.clone()).collect(),
                 upper: self.dir.join("upper"),
                 work: self.dir.join("work"),
                 at: at.clone(),
             }],
-            Place::Copy => {
-                let root = self.dir.join("tree");
-                vec![Mount::ReadWrite { from: root.clone(), at: root }]
+            Place::Copy { at } => {
+                vec![Mount::ReadWrite { from: self.dir.join("tree"), at: at.clone() }]
             }
         }
     }
@@ -147,8 +131,7 @@ impl GateTree {
     /// The tree's top as a job sees it, or a directory below it.
     pub fn cwd(&self, dir: &str) -> PathBuf {
         let top = match &self.place {
-            Place::Overlay { at, .. } => at.clone(),
-            Place::Copy => self.dir.join("tree"),
+            Place::Overlay { at, .. } | Place::Copy { at } => at.clone(),
         };
         if dir.is_empty() || dir == "." { top } else { top.join(dir) }
     }
@@ -160,8 +143,11 @@ impl GateTree {
     /// [`RepoError::Mismatch`] naming what differs.
     pub fn verify(&self) -> Result<TreeId> {
         let edits = match &self.place {
-            Place::Overlay { lower, .. } => self.read_overlay(lower)?,
-            Place::Copy => self.read_copy()?,
+            Place::Overlay { .. } => {
+                self.below.check(&self.base)?;
+                upper::read(&self.dir.join("upper"), &self.base, &self.changes)?
+            }
+            Place::Copy { .. } => self.read_copy()?,
         };
         let repo = Repository::open_bare(&self.git_dir).doing("open the run's store")?;
         let odb = repo.odb().doing("open the run's store")?;
@@ -173,13 +159,6 @@ impl GateTree {
             return Err(RepoError::Mismatch(format!("{path:?} and {} more", count - 1)));
         }
         Ok(TreeId::new(self.tree.to_string()))
-    }
-
-    fn read_overlay(&self, lower: &[PathBuf]) -> Result<Edits> {
-        if let [layer, _] = lower {
-            upper::check_stripped(layer, &self.base)?;
-        }
-        upper::read(&self.dir.join("upper"), &self.base, &self.changes)
     }
 
     fn read_copy(&self) -> Result<Edits> {
@@ -201,25 +180,18 @@ impl GateTree {
     pub fn into_layer(self) -> Result<GateLayer> {
         let upper = match &self.place {
             Place::Overlay { .. } => self.dir.join("upper"),
-            Place::Copy => self.dir.join("tree"),
+            Place::Copy { .. } => self.dir.join("tree"),
         };
         let items = gate_copy::listing(&self.base, &self.changes);
-        let rewritten = match &self.place {
-            Place::Overlay { .. } => {
-                // Where the base has nothing, a file that is removed leaves no mark.
-                let written = gate_copy::listing(&[], &self.changes);
-                let missing = gate_copy::missing(&upper, &written)?;
-                let mut rewritten = upper::strip(&upper, &items)?;
-                rewritten.extend(missing);
-                rewritten
-            }
-            Place::Copy => {
-                let missing = gate_copy::missing(&upper, &items)?;
-                let mut rewritten = upper::strip(&upper, &items)?;
-                rewritten.extend(missing);
-                rewritten
-            }
+        // A tree of its own holds what was below it. Where the base has nothing, a file that is removed
+        // from an overlay leaves no mark.
+        let (written, below) = match &self.place {
+            Place::Overlay { .. } => (gate_copy::listing(&[], &self.changes), self.below.parts),
+            Place::Copy { .. } => (items.clone(), Vec::new()),
         };
+        let missing = gate_copy::missing(&upper, &written)?;
+        let mut rewritten = upper::strip(&upper, &items, !below.is_empty())?;
+        rewritten.extend(missing);
         if !rewritten.is_empty() {
             files::remove(&upper).at("clean", &upper)?;
             files::make_private(&upper).at("create", &upper)?;
@@ -227,6 +199,7 @@ impl GateTree {
         let work = self.dir.join("work");
         files::remove(&work).at("clean", &work)?;
         let rewritten = rewritten.iter().map(|path| lossy(path)).collect();
-        Ok(GateLayer { upper, rewritten, _lease: self.lease })
+        let parts = [Part::leased(upper, self.lease, None)].into_iter().chain(below).collect();
+        Ok(GateLayer { parts, rewritten })
     }
 }

@@ -1,55 +1,239 @@
 //! The base layer: a checkout of the base tree with exact bytes, modes and one past time, from the
-//! engine's own objects, without filters. It is complete or not there, and nobody writes to it after.
+//! engine's own objects, without filters.
+//!
+//! It is a stack of directories: a whole checkout of some earlier base, and on it what later bases
+//! changed, each as the upper directory of an overlay. Each directory is complete or not there, and
+//! nobody writes to it after. Never here: a mount.
 
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use git2::{Odb, Repository};
+use git2::{Odb, Oid, Repository};
+use rustix::fs::{AtFlags, FileType, Mode, Timestamps};
 
+use super::cache::{self, CacheEntry, Kind, Label};
 use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files::{self, Stamp};
+use super::listing::{self, GONE};
 use super::objects::{self, GITLINK, Item};
 use super::scan::{Scan, Untracked};
 use super::{lease, parallel};
 
-/// Makes sure that `dir` holds the layer of these items: checks one that is there, else writes it.
-/// The caller holds the lock on `dir`.
-pub(crate) fn fill(dir: &Path, objects: &Path, items: &[Item]) -> Result<PathBuf> {
-    let layer = dir.join("layer");
-    if layer.is_dir() {
-        if is_intact(dir, &layer, items)? {
-            return Ok(layer);
-        }
-        // Another run may be reading it: it goes out of the way and stays until the cache is cleaned.
-        let aside = dir.join(format!("layer.{:08x}.bad", fastrand::u32(..)));
-        fs::rename(&layer, &aside).at("move", &layer)?;
-    }
-    let making = dir.join("layer.tmp");
-    files::remove(&making).at("remove", &making)?;
-    let stamps = write(&making, objects, items)?;
-    save_stamps(dir, &stamps)?;
-    fs::rename(&making, &layer).at("complete", &layer)?;
-    Ok(layer)
+/// The most directories of a stack: each costs the kernel a look-up at every miss.
+const MOST_DIRS: usize = 6;
+/// How many cached layers are looked at for the nearest one.
+const LOOK_AT: usize = 6;
+
+/// A base's checkout.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    /// The topmost first; the last is a whole checkout.
+    dirs: Vec<Part>,
+    /// Hold what lies in the cache.
+    _entries: Vec<CacheEntry>,
 }
 
-fn write(making: &Path, objects: &Path, items: &[Item]) -> Result<Vec<Stamp>> {
+/// One directory of a stack.
+#[derive(Debug)]
+struct Part {
+    dir: PathBuf,
+    /// The paths that it has, sorted; all of them in a whole checkout.
+    has: Option<Vec<Vec<u8>>>,
+}
+
+impl Stack {
+    /// The directories as an overlay takes them, the topmost first.
+    pub(crate) fn dirs(&self) -> Vec<PathBuf> {
+        self.dirs.iter().map(|part| part.dir.clone()).collect()
+    }
+
+    /// The stamps of the base's files, in the order of `items`.
+    pub(crate) fn stamps(&self, items: &[Item]) -> Result<Vec<Stamp>> {
+        let open = |part: &Part| files::open_dir(&part.dir).at("open", &part.dir);
+        let roots = self.dirs.iter().map(open).collect::<Result<Vec<_>>>()?;
+        let stamp = |item: &Item| {
+            let at = self.source(&item.path);
+            let stat =
+                rustix::fs::statat(&roots[at], item.path.as_slice(), AtFlags::SYMLINK_NOFOLLOW);
+            stat.map(|stat| Stamp::of(&stat)).at("read", &self.dirs[at].dir)
+        };
+        items.iter().map(stamp).collect()
+    }
+
+    /// The index of the directory that a path of the base is seen from.
+    fn source(&self, path: &[u8]) -> usize {
+        let has = |part: &Part| {
+            let paths = part.has.as_ref();
+            paths.is_none_or(|paths| paths.binary_search_by(|p| p.as_slice().cmp(path)).is_ok())
+        };
+        self.dirs.iter().position(has).unwrap_or(0)
+    }
+}
+
+/// Finds or makes the layer of a tree: on the nearest one that is cached, when there is one.
+pub(crate) fn enter(
+    cache: &Path,
+    top: &str,
+    git_dir: &Path,
+    tree: Oid,
+    items: &[Item],
+) -> Result<Stack> {
+    let mut below = None;
+    let entry = CacheEntry::enter(cache, Kind::Layer, &tree.to_string(), |dir| {
+        if let Some(found) = intact(cache, dir)? {
+            below = found;
+            return Ok(());
+        }
+        for name in [LAYER, cache::LABEL] {
+            cache::put_aside(&dir.join(name))?;
+        }
+        below = nearest(cache, items);
+        make(dir, git_dir, below.as_ref(), items)?;
+        let lower = below.iter().map(|near| format!("{}/{}", Kind::Layer.name(), near.key));
+        let label = Label {
+            top: top.to_owned(),
+            of: format!("tree {tree}"),
+            below: lower.collect(),
+            ..Label::default()
+        };
+        cache::label(dir, label)
+    })?;
+    let own = listing::load(&entry.dir().join(OWN)).at("read", entry.dir())?;
+    Ok(stack(entry.dir().join(LAYER), own, below, Some(entry)))
+}
+
+/// The name of the checkout in its entry, of its listing, and of the whole tree's.
+const LAYER: &str = "layer";
+const OWN: &str = "own";
+const TREE: &str = "tree";
+
+/// A cached layer that another may be made on.
+struct Near {
+    key: String,
+    stack: Stack,
+    items: Vec<Item>,
+}
+
+/// Writes into `dir` what `items` have and the layer below does not.
+fn make(dir: &Path, git_dir: &Path, below: Option<&Near>, items: &[Item]) -> Result<()> {
+    let own = match below {
+        Some(near) => listing::changes(&near.items, items),
+        None => items.to_vec(),
+    };
+    listing::save(&dir.join(OWN), &own).at("write", dir)?;
+    listing::save(&dir.join(TREE), items).at("write", dir)?;
+    let making = dir.join("layer.tmp");
+    files::remove(&making).at("remove", &making)?;
+    let (there, gone): (Vec<Item>, Vec<Item>) =
+        own.into_iter().partition(|item| item.leaf.mode != GONE);
+    let stamps = write(&making, git_dir, &there, &gone, &files::past())?;
+    save_stamps(dir, &stamps)?;
+    let layer = dir.join(LAYER);
+    fs::rename(&making, &layer).at("complete", &layer)
+}
+
+fn stack(dir: PathBuf, own: Vec<Item>, below: Option<Near>, entry: Option<CacheEntry>) -> Stack {
+    let mut dirs = vec![Part { dir, has: None }];
+    let mut entries: Vec<CacheEntry> = entry.into_iter().collect();
+    if let Some(near) = below {
+        dirs[0].has = Some(own.into_iter().map(|item| item.path).collect());
+        dirs.extend(near.stack.dirs);
+        entries.extend(near.stack._entries);
+    }
+    Stack { dirs, _entries: entries }
+}
+
+/// A layer of a base with uncommitted changes, in a directory of its own: on the commit's.
+pub(crate) fn on(
+    dir: &Path,
+    git_dir: &Path,
+    committed: (Stack, Vec<Item>),
+    items: &[Item],
+) -> Result<Stack> {
+    let (stack_below, below_items) = committed;
+    let near = Near { key: String::new(), stack: stack_below, items: below_items };
+    make(dir, git_dir, Some(&near), items)?;
+    let own = listing::load(&dir.join(OWN)).at("read", dir)?;
+    Ok(stack(dir.join(LAYER), own, Some(near), None))
+}
+
+/// The cached layer that differs least, where a difference on it costs less than a whole checkout.
+fn nearest(cache: &Path, items: &[Item]) -> Option<Near> {
+    let mut best: Option<(usize, String, Vec<Item>)> = None;
+    for (key, _) in cache::keys_of(cache, Kind::Layer).into_iter().take(LOOK_AT) {
+        let dir = cache::dir_of(cache, Kind::Layer, &key);
+        let Ok(theirs) = listing::load(&dir.join(TREE)) else { continue };
+        let count = listing::changes(&theirs, items).len();
+        if best.as_ref().is_none_or(|(least, _, _)| count < *least) {
+            best = Some((count, key, theirs));
+        }
+    }
+    let (count, key, theirs) = best.filter(|(count, _, _)| *count <= (items.len() / 4).max(64))?;
+    let found = open(cache, &key).ok()??;
+    if found.dirs.len() < MOST_DIRS {
+        return Some(Near { key, stack: found, items: theirs });
+    }
+    // The whole checkout at the bottom, while it is near enough.
+    let bottom = found._entries.last()?.key().to_owned();
+    let theirs = listing::load(&cache::dir_of(cache, Kind::Layer, &bottom).join(TREE)).ok()?;
+    let far = listing::changes(&theirs, items).len();
+    if far > (items.len() / 4).max(64) + count {
+        return None;
+    }
+    Some(Near { stack: open(cache, &bottom).ok()??, key: bottom, items: theirs })
+}
+
+/// A complete and intact layer with all that it lies on.
+fn open(cache: &Path, key: &str) -> Result<Option<Stack>> {
+    let Some(entry) = CacheEntry::find(cache, Kind::Layer, key)? else { return Ok(None) };
+    let Some(below) = intact(cache, entry.dir())? else { return Ok(None) };
+    let own = listing::load(&entry.dir().join(OWN)).at("read", entry.dir())?;
+    Ok(Some(stack(entry.dir().join(LAYER), own, below, Some(entry))))
+}
+
+/// What an entry lies on, when it is complete and still holds exactly what it should, all the way
+/// down; nothing otherwise.
+fn intact(cache: &Path, dir: &Path) -> Result<Option<Option<Near>>> {
+    let Some(label) = cache::read_label(dir) else { return Ok(None) };
+    let Ok(own) = listing::load(&dir.join(OWN)) else { return Ok(None) };
+    if !is_intact(dir, own)? {
+        return Ok(None);
+    }
+    let Some(below) = label.below.first() else { return Ok(Some(None)) };
+    let key = below.rsplit('/').next().unwrap_or_default().to_owned();
+    let Some(found) = open(cache, &key)? else { return Ok(None) };
+    Ok(Some(Some(Near { key, stack: found, items: Vec::new() })))
+}
+
+/// Writes items into a directory that is not there yet, with one time, and marks for what is gone.
+pub(crate) fn write(
+    making: &Path,
+    objects: &Path,
+    items: &[Item],
+    gone: &[Item],
+    times: &Timestamps,
+) -> Result<Vec<Stamp>> {
     fs::create_dir(making).at("create", making)?;
     let root = files::open_dir(making).at("open", making)?;
-    let dirs = objects::directories(items);
+    let all: Vec<Item> = items.iter().chain(gone).cloned().collect();
+    let dirs = objects::directories(&all);
     files::make_dirs(root.as_fd(), &dirs).at("create", making)?;
-    let times = files::past();
     let open = || Repository::open_bare(objects).doing("open the object store");
     let stamps = parallel::map(items.len(), open, |repo, index| {
         let item = &items[index];
         let bytes = leaf_bytes(&repo.odb().doing("open the object store")?, item)?;
         let shown = || making.join(lossy(&item.path));
-        files::write_leaf(root.as_fd(), &item.path, item.leaf.mode, &bytes, Some(&times))
+        files::write_leaf(root.as_fd(), &item.path, item.leaf.mode, &bytes, Some(times))
             .map_err(|source| RepoError::Io { action: "write", path: shown(), source })
     })?;
+    for item in gone {
+        let none = Mode::empty();
+        rustix::fs::mknodat(&root, item.path.as_slice(), FileType::CharacterDevice, none, 0)
+            .at("mark as deleted in", making)?;
+    }
     for dir in dirs.iter().rev().map(Vec::as_slice).chain([&b"."[..]]) {
-        rustix::fs::utimensat(&root, dir, &times, rustix::fs::AtFlags::empty())
-            .at("write", making)?;
+        rustix::fs::utimensat(&root, dir, times, AtFlags::empty()).at("write", making)?;
     }
     Ok(stamps)
 }
@@ -59,14 +243,27 @@ pub(crate) fn leaf_bytes(odb: &Odb<'_>, item: &Item) -> Result<Vec<u8>> {
     if item.leaf.mode == GITLINK { Ok(Vec::new()) } else { objects::read_blob(odb, item.leaf.id) }
 }
 
-/// Whether a layer still holds exactly its tree. What kept its stamp since this boot is not read.
-fn is_intact(dir: &Path, layer: &Path, items: &[Item]) -> Result<bool> {
+/// Whether a directory still holds exactly what it should. What kept its stamp since this boot is not
+/// read.
+fn is_intact(dir: &Path, own: Vec<Item>) -> Result<bool> {
+    let layer = dir.join(LAYER);
+    let Ok(root) = files::open_dir(&layer) else { return Ok(false) };
+    let (items, gone): (Vec<Item>, Vec<Item>) =
+        own.into_iter().partition(|item| item.leaf.mode != GONE);
+    let is_marked = |item: &Item| {
+        let stat = rustix::fs::statat(&root, item.path.as_slice(), AtFlags::SYMLINK_NOFOLLOW);
+        stat.is_ok_and(|stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
+        })
+    };
+    if !gone.iter().all(is_marked) {
+        return Ok(false);
+    }
     let stamps = load_stamps(dir, items.len());
-    let root = files::open_dir(layer).at("open", layer)?;
-    let scan = Scan { items, stamps: stamps.as_deref(), untracked: Untracked::All };
+    let scan = Scan { items: &items, stamps: stamps.as_deref(), untracked: Untracked::All };
     let intact = scan.run(root.as_fd())?.is_empty();
     if intact && stamps.is_none() {
-        save_stamps(dir, &read_stamps(layer, items)?)?;
+        save_stamps(dir, &read_stamps(&layer, &items)?)?;
     }
     Ok(intact)
 }
@@ -122,20 +319,22 @@ fn load_stamps(dir: &Path, count: usize) -> Option<Vec<Stamp>> {
     Some(stamps.collect())
 }
 
-/// Copies a layer into an empty directory, files in parallel, and gives the copies' stamps: those of
+/// Copies a layer's files into an empty directory, in parallel, and gives the copies' stamps: those of
 /// files written too late to be told from later changes are void.
-pub(crate) fn copy(layer: &Path, to: &Path, items: &[Item]) -> Result<Vec<Stamp>> {
-    let (from_fd, to_fd) =
-        (files::open_dir(layer).at("open", layer)?, files::open_dir(to).at("open", to)?);
+pub(crate) fn copy(stack: &Stack, to: &Path, items: &[Item]) -> Result<Vec<Stamp>> {
+    let open = |part: &Part| files::open_dir(&part.dir).at("open", &part.dir);
+    let from = stack.dirs.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let to_fd = files::open_dir(to).at("open", to)?;
     files::make_dirs(to_fd.as_fd(), &objects::directories(items)).at("create", to)?;
     let mut stamps = parallel::map(
         items.len(),
         || Ok(()),
         |(), index| {
             let item = &items[index];
-            files::copy_leaf(from_fd.as_fd(), to_fd.as_fd(), &item.path, item.leaf.mode).map_err(
-                |source| RepoError::Io { action: "copy", path: to.join(lossy(&item.path)), source },
-            )
+            let from = from[stack.source(&item.path)].as_fd();
+            files::copy_leaf(from, to_fd.as_fd(), &item.path, item.leaf.mode).map_err(|source| {
+                RepoError::Io { action: "copy", path: to.join(lossy(&item.path)), source }
+            })
         },
     )?;
     let fence = files::fence(to).at("write", to)?;
@@ -174,14 +373,19 @@ mod tests {
         (repo, items)
     }
 
+    fn only(cache: &Path, repo: &Repository, items: &[Item], tree: u8) -> Stack {
+        let tree = Oid::from_bytes(&[tree; 20]).unwrap();
+        enter(cache, "top", repo.path(), tree, items).unwrap()
+    }
+
     #[test]
     fn a_layer_is_exact_and_a_spoilt_one_is_made_again() {
         use std::os::unix::fs::{MetadataExt, PermissionsExt};
         let dir = tempfile::tempdir().unwrap();
         let (repo, items) = sample(&dir.path().join("git"));
         let cache = dir.path().join("cache");
-        fs::create_dir(&cache).unwrap();
-        let layer = fill(&cache, repo.path(), &items).unwrap();
+        let made = || only(&cache, &repo, &items, 1).dirs()[0].clone();
+        let layer = made();
         assert_eq!(fs::read(layer.join("a.txt")).unwrap(), b"one\r\ntwo");
         assert_eq!(fs::metadata(layer.join("a.txt")).unwrap().mtime(), files::PAST);
         assert_eq!(
@@ -191,20 +395,62 @@ mod tests {
         assert_eq!(fs::read_link(layer.join("bin/link")).unwrap(), Path::new("../a.txt"));
         assert!(layer.join("vendor/sub").is_dir());
         let before = fs::metadata(&layer).unwrap().ino();
-        fill(&cache, repo.path(), &items).unwrap();
+        made();
         assert_eq!(fs::metadata(&layer).unwrap().ino(), before, "an intact layer stays");
         fs::write(layer.join("a.txt"), "one\r\ntwX").unwrap();
         rustix::fs::utimensat(
             rustix::fs::CWD,
             layer.join("a.txt"),
             &files::past(),
-            rustix::fs::AtFlags::empty(),
+            AtFlags::empty(),
         )
         .unwrap();
-        fill(&cache, repo.path(), &items).unwrap();
+        made();
         assert_eq!(fs::read(layer.join("a.txt")).unwrap(), b"one\r\ntwo");
         fs::write(layer.join("extra"), "").unwrap();
-        fill(&cache, repo.path(), &items).unwrap();
+        made();
         assert!(!layer.join("extra").exists());
+    }
+
+    #[test]
+    fn a_later_base_lies_on_the_nearest_one_until_the_stack_is_deep() {
+        let dir = tempfile::tempdir().unwrap();
+        let (repo, first) = sample(&dir.path().join("git"));
+        let cache = dir.path().join("cache");
+        assert_eq!(only(&cache, &repo, &first, 1).dirs().len(), 1);
+        let odb = repo.odb().unwrap();
+        let mut items = first.clone();
+        let mut deepest = 1;
+        for n in 2..12 {
+            // A file changes and one comes every time, a directory becomes a file, and one goes away.
+            items[0].leaf.id = odb.write(ObjectType::Blob, &[n]).unwrap();
+            items.push(Item { path: format!("z{n:02}").into_bytes(), leaf: items[0].leaf });
+            if n == 3 {
+                items.retain(|item| !item.path.starts_with(b"bin/"));
+                let leaf = items[0].leaf;
+                items.insert(1, Item { path: b"bin".to_vec(), leaf });
+            }
+            if n == 4 {
+                items.retain(|item| item.path != b"vendor/sub");
+            }
+            let stack = only(&cache, &repo, &items, n);
+            deepest = deepest.max(stack.dirs().len());
+            let to = dir.path().join(format!("copy{n}"));
+            fs::create_dir(&to).unwrap();
+            copy(&stack, &to, &items).unwrap();
+            assert_eq!(fs::read(to.join("a.txt")).unwrap(), [n]);
+            assert_eq!(to.join("bin").is_file(), n >= 3);
+            let again = only(&cache, &repo, &items, n);
+            assert_eq!(again.dirs(), stack.dirs());
+        }
+        assert_eq!(deepest, MOST_DIRS);
+        // A spoilt directory below spoils what lies on it.
+        let bottom = only(&cache, &repo, &first, 1).dirs()[0].clone();
+        fs::remove_file(bottom.join("a.txt")).unwrap();
+        let stack = only(&cache, &repo, &items, 11);
+        let to = dir.path().join("mended");
+        fs::create_dir(&to).unwrap();
+        copy(&stack, &to, &items).unwrap();
+        assert_eq!(fs::read(to.join("a.txt")).unwrap(), [11]);
     }
 }

@@ -174,10 +174,15 @@ pub(crate) fn find(items: &[Item], path: &[u8]) -> Option<usize> {
 
 /// The part of a sorted listing that lies below a directory.
 pub(crate) fn below<'a>(items: &'a [Item], dir: &[u8]) -> &'a [Item] {
+    &items[range_below(items, dir)]
+}
+
+/// Where that part is.
+pub(crate) fn range_below(items: &[Item], dir: &[u8]) -> std::ops::Range<usize> {
     let prefix = [dir, b"/"].concat();
     let start = items.partition_point(|item| item.path < prefix);
     let count = items[start..].partition_point(|item| item.path.starts_with(&prefix));
-    &items[start..start + count]
+    start..start + count
 }
 
 /// Whether a sorted listing has anything below a directory.

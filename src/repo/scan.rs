@@ -55,7 +55,8 @@ pub(crate) enum Untracked<'a> {
     Unless(&'a IgnoreRules),
 }
 
-struct Walk<'a> {
+/// A walk through a directory, and what it found so far.
+pub(crate) struct Walk<'a> {
     scan: &'a Scan<'a>,
     seen: Vec<bool>,
     found: Vec<Found>,
@@ -65,20 +66,13 @@ struct Walk<'a> {
 impl Scan<'_> {
     /// All changes, sorted by path.
     pub(crate) fn run(&self, root: BorrowedFd<'_>) -> Result<Vec<Found>> {
-        let seen = vec![false; self.items.len()];
-        let mut walk = Walk { scan: self, seen, found: Vec::new(), total: 0 };
+        let mut walk = Walk::new(self);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = rustix::fs::openat(root, c".", flags, Mode::empty());
         let top = top.at("open", std::path::Path::new("the workspace"))?;
         walk.directory(top, &mut Vec::new(), false, 0)?;
-        for (item, seen) in self.items.iter().zip(&walk.seen) {
-            if !seen {
-                let change = Change { path: item.path.clone(), old: Some(item.leaf), new: None };
-                walk.found.push(Found { change, bytes: Vec::new() });
-            }
-        }
-        walk.found.sort_by(|a, b| a.change.path.cmp(&b.change.path));
-        Ok(walk.found)
+        walk.leave_out(0..self.items.len());
+        Ok(walk.sorted())
     }
 
     fn is_ignored(&self, path: &[u8], is_dir: bool) -> bool {
@@ -90,7 +84,58 @@ impl Scan<'_> {
     }
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// One that has seen nothing yet.
+    pub(crate) fn new(scan: &'a Scan<'a>) -> Self {
+        Self { scan, seen: vec![false; scan.items.len()], found: Vec::new(), total: 0 }
+    }
+
+    pub(crate) fn items(&self) -> &'a [Item] {
+        self.scan.items
+    }
+
+    pub(crate) fn is_ignored(&self, path: &[u8], is_dir: bool) -> bool {
+        self.scan.is_ignored(path, is_dir)
+    }
+
+    /// What was found, sorted by path.
+    pub(crate) fn sorted(mut self) -> Vec<Found> {
+        self.found.sort_by(|a, b| a.change.path.cmp(&b.change.path));
+        self.found
+    }
+
+    /// Counts a tracked file as gone: something else stands in its place.
+    pub(crate) fn leave_out_file(&mut self, tracked: Option<usize>) {
+        if let Some(at) = tracked {
+            self.leave_out(at..at + 1);
+        }
+    }
+
+    /// Counts what is tracked at and below a path and was not seen as gone.
+    pub(crate) fn leave_out_unseen(&mut self, path: &[u8]) {
+        self.leave_out_file(objects::find(self.scan.items, path));
+        self.leave_out(objects::range_below(self.scan.items, path));
+    }
+
+    fn leave_out(&mut self, items: std::ops::Range<usize>) {
+        for at in items {
+            if !std::mem::replace(&mut self.seen[at], true) {
+                let Item { path, leaf } = &self.scan.items[at];
+                let change = Change { path: path.clone(), old: Some(*leaf), new: None };
+                self.found.push(Found { change, bytes: Vec::new() });
+            }
+        }
+    }
+
+    /// Refuses a directory that is nested too deeply: each level holds a descriptor.
+    pub(crate) fn check_depth(path: &[u8], depth: usize) -> Result<()> {
+        if depth > MAX_DEPTH {
+            let limit = format!("{MAX_DEPTH} levels");
+            return Err(RepoError::TooLarge { what: format!("{:?}", lossy(path)), limit });
+        }
+        Ok(())
+    }
+
     fn directory(
         &mut self,
         dir: OwnedFd,
@@ -98,10 +143,7 @@ impl Walk<'_> {
         ignored: bool,
         depth: usize,
     ) -> Result<()> {
-        if depth > MAX_DEPTH {
-            let limit = format!("{MAX_DEPTH} levels");
-            return Err(RepoError::TooLarge { what: format!("{:?}", lossy(path)), limit });
-        }
+        Self::check_depth(path, depth)?;
         for name in names(dir.as_fd(), path)? {
             let length = path.len();
             if !path.is_empty() {
@@ -114,7 +156,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn entry(
+    /// Takes in what stands at a name of an open directory.
+    pub(crate) fn entry(
         &mut self,
         dir: BorrowedFd<'_>,
         name: &[u8],
@@ -206,7 +249,8 @@ fn is_past(stat: &Stat) -> bool {
     stat.st_mtime == PAST && stat.st_mtime_nsec == 0
 }
 
-fn shown(path: &[u8]) -> &std::path::Path {
+/// A path for messages.
+pub(crate) fn shown(path: &[u8]) -> &std::path::Path {
     use std::os::unix::ffi::OsStrExt;
     std::path::Path::new(std::ffi::OsStr::from_bytes(path))
 }
@@ -216,7 +260,8 @@ fn too_large(path: &[u8], limit: u64) -> RepoError {
     RepoError::TooLarge { what: format!("the change to {:?}", lossy(path)), limit }
 }
 
-fn names(dir: BorrowedFd<'_>, path: &[u8]) -> Result<Vec<Vec<u8>>> {
+/// What a directory holds, without what is git's own.
+pub(crate) fn names(dir: BorrowedFd<'_>, path: &[u8]) -> Result<Vec<Vec<u8>>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(dir).at("list", shown(path))? {
         let entry = entry.at("list", shown(path))?;

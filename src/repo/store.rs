@@ -10,17 +10,24 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use git2::{ObjectType, Odb, Oid, Repository};
 
 use super::bare::{self, Base};
-use super::cache::{self, CacheEntry};
 use super::dirty;
 use super::edit::{self, edit_tree};
-use super::error::{GitContext, IoContext, RepoError, Result};
+use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files;
+use super::git_index::BaseIndex;
+use super::gitdiff;
 use super::ignore_rules::IgnoreRules;
+use super::layer::{self, Stack};
 use super::lease::Lease;
 use super::objects::{self, Item, oid, read_blob};
+use super::pack;
+use super::spaces::Spaces;
 use super::user::{UserRepo, set_up_library};
-use super::{gitdiff, layer};
 use crate::model::{CommitId, TreeId};
+
+/// How many ancestors of the base a workspace shows when nothing else is asked for: enough to see how
+/// the project writes its changes.
+pub const HISTORY: u32 = 50;
 
 /// Where a store keeps its things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +46,13 @@ pub struct Store {
     base: Base,
     base_tree: TreeId,
     tree: Oid,
-    layer: PathBuf,
+    stack: Arc<Stack>,
     items: Arc<[Item]>,
     rules: OnceLock<IgnoreRules>,
     pool: Pool,
     gates: AtomicU64,
-    /// Holds the cache's entry in use.
-    _entry: Option<CacheEntry>,
+    spaces: Spaces,
+    index: Arc<BaseIndex>,
     _own: Option<Lease>,
 }
 
@@ -60,16 +67,30 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Store {
-    /// Makes the store of a run: the base tree's objects and a base layer, from the cache where they
-    /// are there. With `dirty` the base is the working tree: tracked changes and untracked files, never
-    /// ignored ones.
+    /// As [`Store::prepare_with`], with the [default number](HISTORY) of ancestors.
     ///
     /// # Errors
-    /// When objects are missing, the base can't be checked out safely, or the disk refuses.
+    /// As there.
     pub fn prepare(
         user: &UserRepo,
         commit: &CommitId,
         dirty: bool,
+        paths: &StorePaths,
+    ) -> Result<Self> {
+        Self::prepare_with(user, commit, dirty, HISTORY, paths)
+    }
+
+    /// Makes the store of a run: the objects of the base and of at most `history` of its ancestors, and
+    /// a base layer, from the cache where they are there. With `dirty` the base is the working tree:
+    /// tracked changes and untracked files, never ignored ones.
+    ///
+    /// # Errors
+    /// When objects are missing, the base can't be checked out safely, or the disk refuses.
+    pub fn prepare_with(
+        user: &UserRepo,
+        commit: &CommitId,
+        dirty: bool,
+        history: u32,
         paths: &StorePaths,
     ) -> Result<Self> {
         set_up_library();
@@ -80,13 +101,11 @@ impl Store {
         if head.is_some_and(|head| head != *commit) {
             return Err(RepoError::DirtyNeedsHead);
         }
-        let entry = CacheEntry::enter(&paths.cache, committed, |dir| {
-            cache::fill_pack(dir, &user.repo(), committed)?;
-            cache::copy_pack(dir, &git_dir.join("objects"))?;
-            if dirty { Ok(()) } else { fill_layer(dir, &git_dir, committed).map(|_| ()) }
-        })?;
+        let packs = pack::enter(&paths.cache, &user.repo(), oid(commit.as_str())?, history)?;
+        packs.copy_to(&git_dir.join("objects"))?;
         let base = import_base(user, commit, dirty, committed, &git_dir)?;
-        Self::open(paths, git_dir, base, Some(entry))
+        bare::complete(&git_dir, &base, &packs.border)?;
+        Self::open(paths, git_dir, base)
     }
 
     /// Opens the store of a run that was prepared before. It needs nothing of the user's repository.
@@ -100,44 +119,61 @@ impl Store {
         let base = bare::read(&git_dir)?.ok_or_else(|| {
             RepoError::Mismatch(format!("{} holds no complete store", paths.run.display()))
         })?;
-        let tree = oid(&base.tree)?;
-        let fill = |dir: &Path| fill_layer(dir, &git_dir, tree).map(|_| ());
-        let entry =
-            if base.dirty { None } else { Some(CacheEntry::enter(&paths.cache, tree, fill)?) };
-        Self::open(paths, git_dir, base, entry)
+        Self::open(paths, git_dir, base)
     }
 
-    fn open(
-        paths: &StorePaths,
-        git_dir: PathBuf,
-        base: Base,
-        entry: Option<CacheEntry>,
-    ) -> Result<Self> {
+    fn open(paths: &StorePaths, git_dir: PathBuf, base: Base) -> Result<Self> {
         let tree = oid(&base.tree)?;
         let repo = Repository::open_bare(&git_dir).doing("open the run's store")?;
-        let items = objects::list(&repo.odb().doing("open the run's store")?, tree)?;
-        let (layer, own) = match &entry {
-            // It is not filled for a run that was asked for uncommitted changes and found none.
-            Some(entry) if !base.dirty && entry.layer().is_dir() => (entry.layer(), None),
-            _ => {
-                let (layer, lease) = own_layer(paths, &git_dir, tree)?;
-                (layer, Some(lease))
+        let (committed, items, listed) = {
+            let odb = repo.odb().doing("open the run's store")?;
+            let committed =
+                repo.find_commit(oid(&base.user_commit)?).doing("read the base commit")?;
+            let items = objects::list(&odb, tree)?;
+            let committed = committed.tree_id();
+            let listed =
+                if committed == tree { None } else { Some(objects::list(&odb, committed)?) };
+            (committed, items, listed)
+        };
+        let top = lossy(&base.top);
+        let of_commit = listed.as_ref().unwrap_or(&items);
+        let stack = layer::enter(&paths.cache, &top, &git_dir, committed, of_commit)?;
+        let (stack, own) = match listed {
+            None => (stack, None),
+            Some(listed) => {
+                let (stack, lease) = own_layer(paths, &git_dir, (stack, listed), &items)?;
+                (stack, Some(lease))
             }
         };
+        let items: Arc<[Item]> = items.into();
+        let stack = Arc::new(stack);
+        let index = BaseIndex::new(items.clone(), stack.clone(), paths.run.join("base.index"));
         Ok(Self {
             paths: paths.clone(),
             git_dir,
             base_tree: TreeId::new(base.tree.clone()),
             base,
             tree,
-            layer,
-            items: items.into(),
+            spaces: Spaces::copies(),
+            index: index.into(),
+            stack,
+            items,
             rules: OnceLock::new(),
             pool: Pool(Mutex::new(vec![repo])),
             gates: AtomicU64::new(0),
-            _entry: entry,
             _own: own,
         })
+    }
+
+    /// The same store, with workspaces made in another way than by copying.
+    #[must_use]
+    pub fn with_spaces(self, spaces: Spaces) -> Self {
+        Self { spaces, ..self }
+    }
+
+    /// How workspaces are made.
+    pub fn spaces(&self) -> &Spaces {
+        &self.spaces
     }
 
     /// The base tree: with uncommitted changes where they were asked for.
@@ -221,8 +257,17 @@ impl Store {
         Arc::clone(&self.items)
     }
 
-    pub(crate) fn layer(&self) -> &Path {
-        &self.layer
+    /// The base's checkout.
+    pub(crate) fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    pub(crate) fn base_index(&self) -> Arc<BaseIndex> {
+        Arc::clone(&self.index)
+    }
+
+    pub(crate) fn cache(&self) -> &Path {
+        &self.paths.cache
     }
 
     pub(crate) fn run_dir(&self) -> &Path {
@@ -250,24 +295,23 @@ fn lay_out(paths: &StorePaths) -> Result<StorePaths> {
 }
 
 /// The layer of a base with uncommitted changes belongs to the process that opened the store and goes
-/// away with it: it is a whole checkout, and can be made again.
-fn own_layer(paths: &StorePaths, git_dir: &Path, tree: Oid) -> Result<(PathBuf, Lease)> {
+/// away with it; it holds only those changes, and lies on the commit's.
+fn own_layer(
+    paths: &StorePaths,
+    git_dir: &Path,
+    committed: (Stack, Vec<Item>),
+    items: &[Item],
+) -> Result<(Stack, Lease)> {
     let name = format!("base-{}-{:08x}", std::process::id(), fastrand::u32(..));
     let lease = Lease::take(&paths.run, &name, std::slice::from_ref(&name))?
         .ok_or_else(|| RepoError::Mismatch(format!("{name} is in use")))?;
     let dir = paths.run.join(&name);
     files::make_private(&dir).at("create", &dir)?;
-    Ok((fill_layer(&dir, git_dir, tree)?, lease))
-}
-
-fn fill_layer(dir: &Path, git_dir: &Path, tree: Oid) -> Result<PathBuf> {
-    let repo = Repository::open_bare(git_dir).doing("open the run's store")?;
-    let items = objects::list(&repo.odb().doing("open the run's store")?, tree)?;
-    layer::fill(dir, git_dir, &items)
+    Ok((layer::on(&dir, git_dir, committed, items)?, lease))
 }
 
 /// Writes the base commit into the store, and with `dirty` the working tree's changes as a commit on
-/// top of it, and marks the store complete.
+/// top of it.
 fn import_base(
     user: &UserRepo,
     commit: &CommitId,
@@ -278,12 +322,6 @@ fn import_base(
     let repo = Repository::open_bare(git_dir).doing("open the run's store")?;
     let odb = repo.odb().doing("open the run's store")?;
     let user_commit = oid(commit.as_str())?;
-    let raw = {
-        let theirs = user.repo();
-        let from = theirs.odb().doing("open the object store")?;
-        objects::read(&from, user_commit, ObjectType::Commit)?
-    };
-    odb.write(ObjectType::Commit, &raw).doing("write the base commit")?;
     let (tree, top_commit) = if dirty {
         let put = |bytes: &[u8]| odb.write(ObjectType::Blob, bytes).doing("write a file");
         let tree = edit_tree(&odb, committed, &dirty::edits(user, &put)?)?;
@@ -300,9 +338,6 @@ fn import_base(
         dirty: tree != committed,
         top: user.top().as_os_str().as_bytes().to_vec(),
     };
-    let has_parents = raw.split(|b| *b == b'\n').skip(1).any(|line| line.starts_with(b"parent "));
-    let shallow: Vec<String> = has_parents.then(|| user_commit.to_string()).into_iter().collect();
-    bare::complete(git_dir, &base, &shallow)?;
     Ok(base)
 }
 

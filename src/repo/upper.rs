@@ -160,74 +160,70 @@ impl Reader<'_> {
 
 /// Takes out of an upper directory all that would show at a tracked path of the base, and gives the
 /// tracked paths whose contents had been changed. What is left is output that the base does not track.
-pub(crate) fn strip(upper: &Path, base: &[Item]) -> Result<Vec<Vec<u8>>> {
+/// With `over_output` the marks stay by which it hides output in the layers below.
+pub(crate) fn strip(upper: &Path, base: &[Item], over_output: bool) -> Result<Vec<Vec<u8>>> {
     let root = files::open_dir(upper).at("open", upper)?;
-    let mut rewritten = Vec::new();
-    strip_directory(&root, upper, base, &mut Vec::new(), &mut rewritten)?;
-    Ok(rewritten)
+    let mut stripper = Stripper { base, over_output, rewritten: Vec::new() };
+    stripper.directory(&root, upper, &mut Vec::new())?;
+    Ok(stripper.rewritten)
 }
 
-fn strip_directory(
-    dir: &OwnedFd,
-    at: &Path,
-    base: &[Item],
-    path: &mut Vec<u8>,
-    rewritten: &mut Vec<Vec<u8>>,
-) -> Result<()> {
-    if is_opaque(dir) {
-        rewritten.push(path.clone());
-    }
-    for mark in MARKS {
-        match rustix::fs::fremovexattr(dir, *mark) {
-            Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::PERM) => {}
-            Err(e) => return Err(e).at("clean", at),
-        }
-    }
-    rustix::fs::fchmod(dir, Mode::from_raw_mode(0o755)).at("clean", at)?;
-    for name in names(dir, at)? {
-        let length = path.len();
-        join(path, &name);
-        strip_entry(dir, at, &name, base, path, rewritten)?;
-        path.truncate(length);
-    }
-    Ok(())
+struct Stripper<'a> {
+    base: &'a [Item],
+    over_output: bool,
+    rewritten: Vec<Vec<u8>>,
 }
 
-fn strip_entry(
-    dir: &OwnedFd,
-    at: &Path,
-    name: &[u8],
-    base: &[Item],
-    path: &mut Vec<u8>,
-    rewritten: &mut Vec<Vec<u8>>,
-) -> Result<()> {
-    use std::os::unix::ffi::OsStrExt;
-    let here = at.join(std::ffi::OsStr::from_bytes(name));
-    let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).at("read", &here)?;
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    let tracked = objects::find(base, path).map(|at| base[at].leaf);
-    let tracked_dir = objects::has_below(base, path);
-    let whiteout = kind == FileType::CharacterDevice && stat.st_rdev == 0;
-    if kind == FileType::Directory && tracked_dir {
-        if stat.st_mode & 0o700 != 0o700 {
-            let mode = Mode::from_raw_mode(0o755);
-            rustix::fs::chmodat(dir, name, mode, AtFlags::empty()).at("clean", &here)?;
+impl Stripper<'_> {
+    fn directory(&mut self, dir: &OwnedFd, at: &Path, path: &mut Vec<u8>) -> Result<()> {
+        if is_opaque(dir) {
+            self.rewritten.push(path.clone());
         }
-        let sub = open_below(dir.as_fd(), name, OFlags::DIRECTORY).at("open", &here)?;
-        strip_directory(&sub, &here, base, path, rewritten)?;
-        // Without any output in it, it would only outrank the mode of the one below.
-        let _ = rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR);
-        return Ok(());
+        for mark in MARKS {
+            match rustix::fs::fremovexattr(dir, *mark) {
+                Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::PERM) => {}
+                Err(e) => return Err(e).at("clean", at),
+            }
+        }
+        rustix::fs::fchmod(dir, Mode::from_raw_mode(0o755)).at("clean", at)?;
+        for name in names(dir, at)? {
+            let length = path.len();
+            join(path, &name);
+            self.entry(dir, at, &name, path)?;
+            path.truncate(length);
+        }
+        Ok(())
     }
-    let ours = tracked.is_some() || tracked_dir || whiteout;
-    if !ours && !name.eq_ignore_ascii_case(b".git") {
-        return Ok(());
+
+    fn entry(&mut self, dir: &OwnedFd, at: &Path, name: &[u8], path: &mut Vec<u8>) -> Result<()> {
+        use std::os::unix::ffi::OsStrExt;
+        let here = at.join(std::ffi::OsStr::from_bytes(name));
+        let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).at("read", &here)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let tracked = objects::find(self.base, path).map(|at| self.base[at].leaf);
+        let tracked_dir = objects::has_below(self.base, path);
+        let whiteout = kind == FileType::CharacterDevice && stat.st_rdev == 0;
+        if kind == FileType::Directory && tracked_dir {
+            if stat.st_mode & 0o700 != 0o700 {
+                let mode = Mode::from_raw_mode(0o755);
+                rustix::fs::chmodat(dir, name, mode, AtFlags::empty()).at("clean", &here)?;
+            }
+            let sub = open_below(dir.as_fd(), name, OFlags::DIRECTORY).at("open", &here)?;
+            self.directory(&sub, &here, path)?;
+            // Without any output in it, it would only outrank the mode of the one below.
+            let _ = rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR);
+            return Ok(());
+        }
+        let ours = tracked.is_some() || tracked_dir || (whiteout && !self.over_output);
+        if !ours && !name.eq_ignore_ascii_case(b".git") {
+            return Ok(());
+        }
+        // A mark at a path that the tree does not have is a candidate's own deletion, or hides output.
+        if (tracked.is_some() || tracked_dir) && !is_same(dir, name, tracked, kind)? {
+            self.rewritten.push(path.clone());
+        }
+        files::remove(&here).at("clean", &here)
     }
-    // A mark at a path that the tree does not have is a candidate's own deletion, or hides output.
-    if (tracked.is_some() || tracked_dir) && !is_same(dir, name, tracked, kind)? {
-        rewritten.push(path.clone());
-    }
-    files::remove(&here).at("clean", &here)
 }
 
 /// Whether what lies at a tracked path is just what the base has there.
@@ -250,6 +246,11 @@ const MARKS: &[&str] = &[
     "trusted.overlay.opaque",
     "trusted.overlay.redirect",
 ];
+
+/// Whether a directory bears a mark: it does not simply merge with the one below.
+pub(crate) fn is_marked(dir: &OwnedFd) -> bool {
+    is_opaque(dir)
+}
 
 fn is_opaque(dir: &OwnedFd) -> bool {
     MARKS.iter().any(|mark| rustix::fs::fgetxattr_query(dir, *mark).is_ok())

@@ -8,18 +8,20 @@ use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-use git2::{Index, IndexEntry, IndexTime};
+use std::sync::Arc;
 
 use super::edit::Change;
-use super::error::{GitContext, IoContext, RepoError, Result};
-use super::files::{self, PAST, Stamp};
+use super::error::{IoContext, RepoError, Result};
+use super::files::{self, Stamp};
+use super::git_index::{self, BaseIndex};
 use super::lease::Lease;
-use super::objects::{Item, Leaf, read_blob};
+use super::objects::{FILE, Leaf, read_blob};
+use super::output::GateLayer;
 use super::scan::{Found, Scan, Untracked};
 use super::store::Store;
-use super::{gitdiff, layer};
+use super::{delta, gate_copy, gitdiff, layer};
 use crate::model::LaneId;
+use crate::sandbox::{Mount, Mounted, Overlay};
 
 /// A worker's leased workspace: a directory with the base tree and the worker's changes. Everything
 /// reaches it through `root`, so that neither a moved directory nor a symbolic link leads elsewhere.
@@ -28,18 +30,63 @@ use crate::model::LaneId;
 pub struct Workspace {
     /// The open directory.
     pub root: OwnedFd,
-    /// Its path, for messages and mounts; never for opening files on a model's behalf.
+    /// Its path as jobs see it, for messages and mounts; never for opening files in this process, for
+    /// which it may be another directory.
     pub path: PathBuf,
     /// The git directory behind the workspace's `.git` file, for mounts.
     pub git_dir: PathBuf,
-    stamps: Vec<Stamp>,
+    /// What is bound at `path` in a job's view.
+    source: PathBuf,
+    index: Option<Arc<BaseIndex>>,
+    space: Space,
     lease: Option<Lease>,
+    /// What lies between the base and the worker's changes.
+    _below: GateLayer,
+    /// Let go last: removing the directory takes the mount away at once, and in this process, while the
+    /// warden would do one after the other.
+    mounted: Option<Mounted>,
+}
+
+#[derive(Debug)]
+enum Space {
+    /// A directory that somebody else owns.
+    Foreign,
+    /// A copy of the base, with the stamps of its files.
+    Copy(Vec<Stamp>),
+    /// An overlay over the base, with its upper directory.
+    Overlay(OwnedFd),
 }
 
 impl Workspace {
     /// A workspace over a directory that somebody else owns: nothing is removed when it is dropped.
     pub fn borrowed(root: OwnedFd, path: PathBuf, git_dir: PathBuf) -> Self {
-        Self { root, path, git_dir, stamps: Vec::new(), lease: None }
+        let source = path.clone();
+        Self {
+            root,
+            path,
+            git_dir,
+            source,
+            index: None,
+            space: Space::Foreign,
+            lease: None,
+            _below: GateLayer::default(),
+            mounted: None,
+        }
+    }
+
+    /// What a job must mount to see the workspace at `path`.
+    pub fn mount(&self, writable: bool) -> Mount {
+        let (from, at) = (self.source.clone(), self.path.clone());
+        if writable { Mount::ReadWrite { from, at } } else { Mount::ReadOnly { from, at } }
+    }
+
+    /// Makes the git directory whole: git's index costs more than the rest of a workspace, so that it
+    /// is there only once somebody runs git.
+    ///
+    /// # Errors
+    /// When the index can't be written.
+    pub fn ready_for_git(&self) -> Result<()> {
+        self.index.as_ref().map_or(Ok(()), |index| index.put(&self.git_dir.join("index")))
     }
 }
 
@@ -49,26 +96,94 @@ impl Store {
     /// # Errors
     /// [`RepoError::Busy`] when a live process holds the lane's workspace; otherwise disk trouble.
     pub fn lease(&self, lane: &LaneId) -> Result<Workspace> {
+        self.lease_over(lane, &GateLayer::default())
+    }
+
+    /// The same, with carried directories and what setup wrote in it. None of that enters a diff where
+    /// the base ignores it, as it mostly does; in an overlay only what the worker changes of it can.
+    ///
+    /// # Errors
+    /// As for [`Store::lease`].
+    pub fn lease_over(&self, lane: &LaneId, below: &GateLayer) -> Result<Workspace> {
         let name = file_name(lane.as_str());
         let targets = [format!("lanes/{name}"), format!("repo.git/worktrees/{name}")];
         let lease = Lease::take(self.run_dir(), &format!("lane-{name}"), &targets)?
             .ok_or_else(|| RepoError::Busy(lane.clone()))?;
-        let path = self.run_dir().join(&targets[0]);
+        let dir = self.run_dir().join(&targets[0]);
         let git_dir = self.run_dir().join(&targets[1]);
-        files::make_private(&path).at("create", &path)?;
-        let stamps = layer::copy(self.layer(), &path, self.items())?;
-        write_git_dir(&git_dir, &path, self.base_commit().as_str())?;
-        write_index(&git_dir.join("index"), self.items(), &stamps)?;
-        let root = files::open_dir(&path).at("open", &path)?;
-        Ok(Workspace { root, path, git_dir, stamps, lease: Some(lease) })
+        files::make_private(&dir).at("create", &dir)?;
+        let lower = below.dirs().map(Path::to_owned).chain(self.stack().dirs()).collect();
+        let made = match self.spaces().mount(&dir, lower) {
+            Some(overlay) => self.over_layer(overlay?, dir, git_dir)?,
+            None => self.copied(dir, git_dir, below)?,
+        };
+        Ok(Workspace { lease: Some(lease), _below: below.clone(), ..made })
+    }
+
+    fn over_layer(&self, overlay: Overlay, dir: PathBuf, git_dir: PathBuf) -> Result<Workspace> {
+        let Overlay { root, upper, mounted, .. } = overlay;
+        let source = dir.join("root");
+        let path = self.space_seen_at(&source);
+        write_git_dir(&git_dir, &root, &path, self.base_commit().as_str())?;
+        let (index, space) = (Some(self.base_index()), Space::Overlay(upper));
+        let mounted = Some(mounted);
+        Ok(Workspace {
+            root,
+            path,
+            git_dir,
+            source,
+            index,
+            space,
+            lease: None,
+            _below: GateLayer::default(),
+            mounted,
+        })
+    }
+
+    fn copied(&self, dir: PathBuf, git_dir: PathBuf, below: &GateLayer) -> Result<Workspace> {
+        let stamps = layer::copy(self.stack(), &dir, self.items())?;
+        gate_copy::bring(below, &dir)?;
+        let root = files::open_dir(&dir).at("open", &dir)?;
+        let path = self.space_seen_at(&dir);
+        write_git_dir(&git_dir, &root, &path, self.base_commit().as_str())?;
+        git_index::write(&git_dir.join("index"), self.items(), &stamps)?;
+        let (index, space, lease, mounted) = (None, Space::Copy(stamps), None, None);
+        Ok(Workspace {
+            root,
+            path,
+            git_dir,
+            source: dir,
+            index,
+            space,
+            lease,
+            _below: GateLayer::default(),
+            mounted,
+        })
+    }
+
+    /// Where jobs see a workspace that lies at `dir`.
+    fn space_seen_at(&self, dir: &Path) -> PathBuf {
+        if self.spaces().is_over() { self.seen_at(dir) } else { dir.to_owned() }
+    }
+
+    /// The user's repository path, if it can be mounted over: the engine's own directories are mounted in
+    /// a job, too, and must not lie below it.
+    pub(crate) fn seen_at(&self, dir: &Path) -> PathBuf {
+        let top = self.top();
+        if self.run_dir().starts_with(&top) { dir.to_owned() } else { top }
     }
 
     /// Ends a lease and removes the workspace. Dropping it does the same without a word.
     ///
     /// # Errors
     /// When something could not be removed; the next start's sweep tries again.
-    pub fn release(&self, mut workspace: Workspace) -> Result<()> {
-        workspace.lease.take().map_or(Ok(()), Lease::end)
+    pub fn release(&self, workspace: Workspace) -> Result<()> {
+        let Workspace { root, space, lease, mounted, .. } = workspace;
+        // Nothing holds on to the overlay when its directories are removed.
+        drop((root, space));
+        let ended = lease.map_or(Ok(()), Lease::end);
+        drop(mounted);
+        ended
     }
 
     /// The workspace against the base tree as a git-format diff: new, changed and deleted files, modes
@@ -77,11 +192,16 @@ impl Store {
     /// # Errors
     /// When a file can't be read or the change is beyond all bounds.
     pub fn diff(&self, workspace: &Workspace) -> Result<Vec<u8>> {
-        let stamps =
-            (workspace.stamps.len() == self.items().len()).then_some(&workspace.stamps[..]);
+        let stamps = match &workspace.space {
+            Space::Copy(stamps) if stamps.len() == self.items().len() => Some(&stamps[..]),
+            _ => None,
+        };
         let scan =
             Scan { items: self.items(), stamps, untracked: Untracked::Unless(self.rules()?) };
-        let found = scan.run(workspace.root.as_fd())?;
+        let found = match &workspace.space {
+            Space::Overlay(upper) => delta::run(&scan, workspace.root.as_fd(), upper.as_fd())?,
+            _ => scan.run(workspace.root.as_fd())?,
+        };
         self.print_found(&found)
     }
 
@@ -115,48 +235,23 @@ pub(crate) fn file_name(name: &str) -> String {
     out
 }
 
-/// The directory that makes the workspace a linked worktree of the bare repository.
-fn write_git_dir(git_dir: &Path, workspace: &Path, commit: &str) -> Result<()> {
+/// The directory that makes the workspace a linked worktree of the bare repository, and the file in
+/// the workspace that names it. `path` is where jobs see the workspace.
+fn write_git_dir(git_dir: &Path, root: &OwnedFd, path: &Path, commit: &str) -> Result<()> {
     files::make_private(git_dir).at("create", git_dir)?;
-    let link = workspace.join(".git");
+    let link = path.join(".git");
     let line = |bytes: &[u8]| [bytes, b"\n"].concat();
     let parts = [
-        (git_dir.join("HEAD"), line(commit.as_bytes())),
-        (git_dir.join("commondir"), line(b"../..")),
-        (git_dir.join("gitdir"), line(link.as_os_str().as_bytes())),
-        (link, line(&[b"gitdir: ", git_dir.as_os_str().as_bytes()].concat())),
+        ("HEAD", line(commit.as_bytes())),
+        ("commondir", line(b"../..")),
+        ("gitdir", line(link.as_os_str().as_bytes())),
     ];
-    for (path, bytes) in parts {
+    for (name, bytes) in parts {
+        let path = git_dir.join(name);
         fs::write(&path, bytes).at("write", &path)?;
     }
-    Ok(())
-}
-
-/// An index that knows every file's stamp, so that git reads none of them again.
-fn write_index(path: &Path, items: &[Item], stamps: &[Stamp]) -> Result<()> {
-    let mut index = Index::open(path).doing("make an index")?;
-    for (item, stamp) in items.iter().zip(stamps) {
-        index.add(&index_entry(item, stamp)).doing("make an index")?;
-    }
-    index.write().doing("write an index")
-}
-
-fn index_entry(item: &Item, stamp: &Stamp) -> IndexEntry {
-    let known = stamp.ino != 0;
-    IndexEntry {
-        ctime: IndexTime::new(stamp.ctime.0 as i32, stamp.ctime.1 as u32),
-        mtime: IndexTime::new(if known { PAST as i32 } else { 0 }, 0),
-        dev: stamp.dev as u32,
-        ino: stamp.ino as u32,
-        mode: item.leaf.mode,
-        uid: stamp.uid,
-        gid: stamp.gid,
-        file_size: stamp.size as u32,
-        id: item.leaf.id,
-        flags: 0,
-        flags_extended: 0,
-        path: item.path.clone(),
-    }
+    let bytes = line(&[b"gitdir: ", git_dir.as_os_str().as_bytes()].concat());
+    files::write_leaf(root.as_fd(), b".git", FILE, &bytes, None).at("write", &link).map(drop)
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use super::page::{Page, Tone};
 use super::words;
 use crate::model::printable::block;
-use crate::model::{BaseComparison, GateReport, RunRecord, Verdict, duration};
+use crate::model::{
+    BaseComparison, FlakyTest, GateReport, OwnTests, RunRecord, TestEnd, Verdict, duration,
+};
 
 /// Lines of output that are shown of each.
 const LINES: usize = 12;
@@ -20,21 +22,79 @@ pub fn write(page: &mut Page, record: &RunRecord) {
         .flat_map(|one| one.gates.iter().map(|report| (one.candidate.id.to_string(), report)));
     let bad: Vec<(String, &GateReport)> = base
         .chain(of)
-        .filter(|(_, report)| report.verdict.is_fail() || report.verdict.is_infra())
+        .filter(|(_, report)| {
+            let verdict = &report.verdict;
+            verdict.is_fail() || verdict.is_infra() || verdict.is_contested()
+        })
         .collect();
-    if bad.is_empty() {
+    if !bad.is_empty() {
+        page.heading("Gates that did not pass");
+    }
+    for (whose, report) in &bad {
+        one(page, whose, report);
+    }
+    tests(page, record);
+}
+
+/// Flaky, contested and own tests, by name.
+fn tests(page: &mut Page, record: &RunRecord) {
+    let mut lines: Vec<(String, Tone)> = Vec::new();
+    let base = record.base.gates.iter().map(|report| ("base", report));
+    let of = record
+        .candidates
+        .iter()
+        .flat_map(|one| one.gates.iter().map(|report| (one.candidate.id.as_str(), report)));
+    for (whose, report) in base.chain(of) {
+        lines.extend(report.flaky.iter().take(MOST).map(|test| flaky(whose, test)));
+        let contested = report.base.iter().flat_map(|base| &base.contested).take(MOST);
+        lines.extend(contested.map(|each| {
+            (format!("{whose} contested: {} {}", each.code, each.message), Tone::Warn)
+        }));
+        if let Some(own) = &report.own {
+            lines.extend(own_tests(whose, own));
+        }
+    }
+    if lines.is_empty() {
         return;
     }
-    page.heading("Gates that did not pass");
-    for (whose, report) in bad {
-        one(page, &whose, report);
+    page.heading("Tests told apart");
+    for (line, tone) in lines {
+        page.entry("  ", &line, tone);
     }
+}
+
+/// Tests that are named of each kind.
+const MOST: usize = 10;
+
+fn flaky(whose: &str, test: &FlakyTest) -> (String, Tone) {
+    let name = if test.name.is_empty() { "the command as a whole" } else { &test.name };
+    let known = if test.on_base && whose != "base" { ", on the base too" } else { "" };
+    let runs = test.failed + test.passed;
+    (format!("{whose} flaky: {name} (failed {} of {runs} runs{known})", test.failed), Tone::Warn)
+}
+
+fn own_tests(whose: &str, own: &OwnTests) -> Vec<(String, Tone)> {
+    let mut head = format!(
+        "{whose} own tests: {} pass with it and not without it, {} fail on it",
+        own.evidence, own.failing
+    );
+    if let Some(note) = &own.note {
+        head.push_str(&format!("; {note}"));
+    }
+    let tone = if own.failing > 0 { Tone::Warn } else { Tone::Plain };
+    let named = own.tests.iter().filter(|test| test.is_evidence() || test.here == TestEnd::Failed);
+    let lines = named.take(MOST).map(|test| match test.here {
+        TestEnd::Failed => (format!("  fails on it: {}", test.name), Tone::Warn),
+        _ => (format!("  evidence: {}", test.name), Tone::Plain),
+    });
+    std::iter::once((head, tone)).chain(lines).collect()
 }
 
 fn one(page: &mut Page, whose: &str, report: &GateReport) {
     let mark = report.verdict.mark();
     let why = match &report.verdict {
         Verdict::Fail { reason } => reason.clone(),
+        Verdict::Contested { reason } => format!("contested: {reason}"),
         Verdict::Infra { reason } => format!("could not run: {reason}"),
         Verdict::Pass | Verdict::Skipped { .. } => String::new(),
     };
@@ -42,6 +102,10 @@ fn one(page: &mut Page, whose: &str, report: &GateReport) {
     page.entry("  ", &head, words::verdict(&report.verdict));
     if let Some(base) = &report.base {
         page.entry("    ", &against(base), Tone::Plain);
+    }
+    if report.artifact.is_some() {
+        let hint = format!("whole output: `bakeoff show --gate {whose}:{}`", report.gate);
+        page.entry("    ", &hint, Tone::Faint);
     }
     let text = block(&report.output.text);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -2,7 +2,7 @@
 
 use super::page::{Page, Tone};
 use super::words;
-use crate::model::{CommandSpec, RunRecord};
+use crate::model::{CommandSpec, Resumption, RunRecord};
 
 /// Writes it.
 pub fn write(page: &mut Page, record: &RunRecord) {
@@ -14,6 +14,15 @@ pub fn write(page: &mut Page, record: &RunRecord) {
         page.entry("  task     ", &task.title(), Tone::Plain);
     }
     page.entry("  base     ", &base(record), Tone::Plain);
+    if let Some(other) = &record.rejudges {
+        page.entry(
+            "  judges   ",
+            &format!("anew, on the candidates and gates of {other}"),
+            Tone::Plain,
+        );
+    } else if let Some(resumed) = &record.resumed {
+        page.entry("  resumed  ", &taken_over(resumed), Tone::Plain);
+    }
     sandbox(page, record);
     let gates = &record.plan.gates;
     let named = [("setup", &gates.setup), ("check", &gates.check), ("test", &gates.test)];
@@ -30,6 +39,16 @@ pub fn write(page: &mut Page, record: &RunRecord) {
         &format!("{} (exit {})", record.exit, record.exit.code()),
         Tone::Plain,
     );
+}
+
+fn taken_over(resumed: &Resumption) -> String {
+    format!(
+        "taken over: {} answers of models, {} ended workers, gates of {} trees; {} calls possibly paid in vain",
+        resumed.reused_calls,
+        resumed.reused_lanes,
+        resumed.reused_gates,
+        resumed.possibly_paid_calls
+    )
 }
 
 fn base(record: &RunRecord) -> String {

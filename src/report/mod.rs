@@ -8,6 +8,7 @@ mod candidates;
 mod decision;
 mod diff;
 mod gates;
+mod gone;
 mod header;
 mod lanes;
 mod page;
@@ -19,6 +20,7 @@ use page::{Page, Tone};
 
 pub use crate::model::printable::{block, line};
 pub use diff::diff;
+pub use gone::{Gone, GoneRun, gone};
 pub use runs::runs_table;
 
 /// How text is to look.

@@ -33,6 +33,11 @@ fn record() -> RunRecord {
             timeout_seconds: 600,
             parallel: 2,
             memory_bytes: 1 << 30,
+            flaky: 0,
+            strict_tests: false,
+            own_tests: true,
+            protect: Vec::new(),
+            disk_bytes: 32 << 30,
         },
         patch: PatchPlan::default(),
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 4 },
@@ -68,6 +73,7 @@ fn record() -> RunRecord {
             tier: "namespaces".to_owned(),
             permit: "proof".to_owned(),
             probes: ["connect", "read-secret"].map(|name| (name.to_owned(), true)).into(),
+            workspaces: None,
         },
         lanes: Vec::new(),
         candidates: Vec::new(),
@@ -77,6 +83,8 @@ fn record() -> RunRecord {
         usage: used(12, 45_000),
         exit: Exit::Done,
         definitions: BTreeMap::new(),
+        resumed: None,
+        rejudges: None,
     }
 }
 

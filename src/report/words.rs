@@ -17,7 +17,7 @@ pub fn verdict(verdict: &Verdict) -> Tone {
     match verdict {
         Verdict::Pass => Tone::Good,
         Verdict::Fail { .. } => Tone::Bad,
-        Verdict::Infra { .. } => Tone::Warn,
+        Verdict::Infra { .. } | Verdict::Contested { .. } => Tone::Warn,
         Verdict::Skipped { .. } => Tone::Faint,
     }
 }

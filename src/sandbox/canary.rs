@@ -10,7 +10,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::CWD;
 use rustix::thread::LinkNameSpaceType;
@@ -24,6 +24,9 @@ pub(super) const CANARY_ARGUMENT: &str = "__canary";
 pub(super) const SECRET_NAME: &str = "BAKEOFF_CANARY=";
 /// How long a surviving descendant lives if nobody kills it, in seconds.
 const DESCENDANT_SECONDS: u32 = 30;
+
+/// How long the init's dropping of its capabilities is waited for. It takes microseconds.
+const BARE: Duration = Duration::from_secs(5);
 
 /// What the attacks aim at: planted by the engine, out of the job's reach if the sandbox works.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -139,7 +142,24 @@ fn parents() -> Vec<String> {
     parent.map(|pid| format!("/proc/{}/root", pid.as_raw_nonzero())).into_iter().collect()
 }
 
+/// The init drops its own capabilities while its program starts; until then nobody without them may
+/// look into it, which would stop this attack for another reason than the one that lasts.
+fn await_bare_init() {
+    let bare = |status: String| {
+        let line = status.lines().find_map(|line| line.strip_prefix("CapPrm:"))?.trim();
+        Some(line.bytes().all(|digit| digit == b'0'))
+    };
+    let deadline = Instant::now() + BARE;
+    while rustix::process::getppid() == Some(rustix::process::Pid::INIT)
+        && std::fs::read_to_string("/proc/1/status").ok().and_then(bare) == Some(false)
+        && Instant::now() < deadline
+    {
+        std::thread::yield_now();
+    }
+}
+
 fn caller_environment() -> Attack {
+    await_bare_init();
     let me = std::process::id();
     let entries = std::fs::read_dir("/proc").map_err(|error| error.to_string())?;
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());

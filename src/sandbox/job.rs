@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::model::RunToken;
@@ -68,6 +69,11 @@ pub struct Limits {
     pub file_bytes: u64,
     /// Output kept, in bytes, head and tail; the rest is counted and dropped.
     pub output_bytes: usize,
+    /// What it may hold on disk altogether, in bytes, in all that it can write; an entry counts at
+    /// least 4 KiB. It is looked at while the job runs, so that a fast one can be over it for an instant.
+    pub disk_bytes: u64,
+    /// When the file system has less than this left, in bytes, the job that holds most is ended.
+    pub free_bytes: u64,
 }
 
 impl Default for Limits {
@@ -78,6 +84,8 @@ impl Default for Limits {
             processes: 1024,
             file_bytes: 4 << 30,
             output_bytes: 1 << 20,
+            disk_bytes: 32 << 30,
+            free_bytes: 256 << 20,
         }
     }
 }
@@ -106,7 +114,7 @@ pub struct JobSpec {
 }
 
 /// How a job ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobStatus {
     /// It exited by itself.
     Exited(i32),
@@ -114,6 +122,13 @@ pub enum JobStatus {
     Signalled(i32),
     /// Its wall-clock limit ended it.
     TimedOut,
+    /// What it wrote ended it.
+    DiskLimit {
+        /// What it held on disk, in bytes, when that was found.
+        held: u64,
+        /// Bytes that the file system had left, when that was the reason and not the job's own limit.
+        left: Option<u64>,
+    },
     /// The engine ended it.
     Killed,
 }

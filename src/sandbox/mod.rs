@@ -11,6 +11,7 @@ mod jail;
 mod job;
 mod launcher;
 mod leftover;
+mod overlay;
 mod permit;
 mod probe;
 mod sys;
@@ -22,8 +23,9 @@ use std::process::ExitCode;
 
 pub use job::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network, SandboxError};
 pub use launcher::{Launcher, RunningJob};
+pub use overlay::{Mounted, Overlay, OverlayKind, OverlaySpec};
 pub use permit::{Permit, Proof, Waiver};
-pub use probe::{Probe, ProbeReport};
+pub use probe::{Probe, ProbeReport, Spoil};
 pub use tier::Tier;
 pub use warden::{Reaped, Warden, WardenOptions};
 

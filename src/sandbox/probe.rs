@@ -23,8 +23,10 @@ const DIR: &str = "/tmp";
 const PREFIX: &str = "bakeoff-bait-";
 /// Where the canary's program is in the strong tier's view.
 const CANARY_PATH: &str = "/run/bakeoff-canary";
-/// How long a killed descendant may take to vanish from the process table.
-const VANISH: Duration = Duration::from_millis(200);
+/// How long a killed descendant may take to vanish from the process table, on a machine that is busy.
+const VANISH: Duration = Duration::from_secs(3);
+/// How long the attacks may take together. They need milliseconds; it only guards against hanging.
+const WALL: Duration = Duration::from_secs(120);
 
 /// An attack that the sandbox has to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +67,10 @@ impl ProbeReport {
             .map(|probe| format!("probe {} was not stopped ({})", probe.name, probe.detail))
             .collect();
         match (&self.trouble, failed.is_empty()) {
-            (Some(trouble), _) => format!("the strong tier can't be set up ({trouble})"),
+            (Some(trouble), _) => format!(
+                "the strong tier can't be set up, so that none of its probes ({}) could run ({trouble})",
+                PROBES.join(", ")
+            ),
             (None, false) => failed.join(", "),
             (None, true) => "every probe was stopped".into(),
         }
@@ -82,14 +87,14 @@ impl Warden {
     /// Attacks the sandbox from inside with real jobs and reports what was stopped. Tries the strong
     /// tier first, then the weaker one; what is left is no sandbox at all.
     pub async fn prove(&self) -> ProbeReport {
-        let trouble = match attack(self, Tier::Namespaces).await {
+        let trouble = match attack(self, Tier::Namespaces, Spoil::Nothing).await {
             Ok(probes) => {
                 let proved = probes.iter().all(|probe| probe.stopped);
                 return ProbeReport { tier: Tier::Namespaces, probes, trouble: None, proved };
             }
             Err(error) => Some(error.to_string()),
         };
-        match attack(self, Tier::Landlock).await {
+        match attack(self, Tier::Landlock, Spoil::Nothing).await {
             Ok(probes) => ProbeReport { tier: Tier::Landlock, probes, trouble, proved: false },
             Err(error) => {
                 let probes = PROBES.map(|name| failed(name, &format!("no sandbox: {error}")));
@@ -97,6 +102,35 @@ impl Warden {
             }
         }
     }
+
+    /// The probes of a tier, attacking a job that is spoiled on purpose: shows that they notice. Never
+    /// a proof.
+    ///
+    /// # Errors
+    /// When the job can't be run.
+    #[doc(hidden)]
+    pub async fn probe_spoiled(
+        &self,
+        tier: Tier,
+        spoil: Spoil,
+    ) -> Result<ProbeReport, SandboxError> {
+        let probes = attack(self, tier, spoil).await?;
+        Ok(ProbeReport { tier, probes, trouble: None, proved: false })
+    }
+}
+
+/// What is wrong with a job that the probes must not find right.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoil {
+    /// Nothing of the job itself.
+    Nothing,
+    /// It sees the bait.
+    ShowsBait,
+    /// It may write where the bait is.
+    SharesBait,
+    /// It has the host's network.
+    HostNetwork,
 }
 
 fn failed(name: &str, detail: &str) -> Probe {
@@ -112,10 +146,10 @@ struct Bait {
     plan: Plan,
 }
 
-async fn attack(warden: &Warden, tier: Tier) -> Result<Vec<Probe>, SandboxError> {
+async fn attack(warden: &Warden, tier: Tier, spoil: Spoil) -> Result<Vec<Probe>, SandboxError> {
     let bait = Bait::plant(warden)
         .map_err(|error| SandboxError::Setup(format!("plant the probes' bait: {error}")))?;
-    let spec = bait.job(warden.program(), tier)?;
+    let spec = bait.spoiled(bait.job(warden.program(), tier)?, spoil);
     let exit = warden.launch(spec, tier)?.ended().await?;
     Ok(bait.verdicts(&exit))
 }
@@ -160,9 +194,20 @@ impl Bait {
             cwd: "/".into(),
             mounts: vec![Mount::ReadOnly { from: program.to_owned(), at }],
             network: Network::Off,
-            limits: Limits { wall: Duration::from_secs(20), ..Limits::default() },
+            limits: Limits { wall: WALL, ..Limits::default() },
             stdin: Vec::new(),
         })
+    }
+
+    fn spoiled(&self, mut spec: JobSpec, spoil: Spoil) -> JobSpec {
+        let dir = || self.dir.path().to_owned();
+        match spoil {
+            Spoil::Nothing => {}
+            Spoil::ShowsBait => spec.mounts.push(Mount::ReadOnly { from: dir(), at: dir() }),
+            Spoil::SharesBait => spec.mounts.push(Mount::ReadWrite { from: dir(), at: dir() }),
+            Spoil::HostNetwork => spec.network = Network::Host,
+        }
+        spec
     }
 
     fn verdicts(&self, exit: &JobExit) -> Vec<Probe> {

@@ -254,7 +254,7 @@ pub(super) fn is_open(number: i32) -> bool {
     unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
 }
 
-/// Tries to leave a namespace for a new one, as an attack does.
+/// Leaves namespaces for new ones.
 pub(super) fn try_unshare(flags: libc::c_int) -> Result<()> {
     // SAFETY: the caller has one thread, and the flags name no shared memory or descriptors.
     check(unsafe { libc::unshare(flags) }.into())?;

@@ -3,8 +3,9 @@
 //! The rule, in order. Every contender has passed the gates, so each is a fair pick; the rule says
 //! which one, and how far it is to be believed.
 //!
-//! 0. Proof comes first: the fewest failures of the base left, then no flag that makes a gate's word
-//!    worth less.
+//! 0. Proof comes first: the fewest failures of the base left or contested, then no flag that makes a
+//!    gate's word worth less, then no flaky tests and no failing ones of its own. One that is flagged so,
+//!    or contested, is never picked by evidence alone.
 //! 1. With a trust order, the first trusted family that has a contender wins with its best.
 //! 2. With three or more families, the highest consensus score wins.
 //! 3. Below three families there is no consensus evidence: the tree that most families proposed wins.
@@ -68,7 +69,8 @@ impl<'a> Rank<'a> {
     fn by_proof(&self, other: &Self) -> Ordering {
         let (doubt, others) = (&self.of.doubt, &other.of.doubt);
         let flagged = doubt.codes.is_empty().cmp(&others.codes.is_empty()).reverse();
-        doubt.left.cmp(&others.left).then(flagged)
+        let failing = doubt.failing().cmp(&others.failing());
+        failing.then(flagged).then(doubt.shaky.cmp(&others.shaky))
     }
 
     fn by_trust(&self, other: &Self) -> Ordering {
@@ -102,6 +104,9 @@ fn decide(ranks: &[Rank<'_>], trust: &[Family]) -> Decision {
     if let Some(rival) = rest.iter().find(|rival| contradict(best, rival)) {
         return undecided(ranks, best, rival);
     }
+    if best.of.doubt.is_unfit() {
+        return unfit(ranks, best);
+    }
     let tied = rest.iter().filter(|rank| best.by_evidence(rank).is_eq()).count();
     Decision {
         outcome: Outcome::Winner { candidate: best.of.id.clone(), tree: best.of.tree.clone() },
@@ -121,6 +126,25 @@ fn contradict(best: &Rank<'_>, rival: &Rank<'_>) -> bool {
         && rival.score.behind >= best.score.behind
         && best.of.families.iter().all(|family| !rival.of.families.contains(family))
         && similarity(best.of, rival.of) < NOTHING_IN_COMMON
+}
+
+/// The best is one whose gates prove too little.
+fn unfit(ranks: &[Rank<'_>], best: &Rank<'_>) -> Decision {
+    let id = &best.of.id;
+    let doubt = best.of.doubt.text().unwrap_or_default();
+    Decision {
+        outcome: Outcome::NoWinner {
+            reason: NoWinner::NoConfidentChoice,
+            closest: vec![id.clone()],
+        },
+        basis: Some(Basis::Evidence),
+        confidence: Confidence::Low,
+        reason: format!(
+            "{id} is the best of those that passed, but {doubt}, so that its gates prove too little: look \
+             at it (`bakeoff apply --candidate {id}` takes it), or ask judges"
+        ),
+        evidence: evidence(ranks, &[]),
+    }
 }
 
 fn undecided(ranks: &[Rank<'_>], best: &Rank<'_>, rival: &Rank<'_>) -> Decision {

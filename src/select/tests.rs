@@ -36,7 +36,7 @@ fn picked(decision: &Decision) -> &str {
 
 #[test]
 fn a_proof_outweighs_agreement_and_trust() {
-    let idle = Doubt { left: 1, mended: false, codes: Vec::new() };
+    let idle = Doubt { left: 1, ..Doubt::default() };
     let flagged = Doubt { codes: vec!["detects-tests".to_owned()], ..Doubt::default() };
     for doubt in [idle, flagged] {
         let mut pool = vec![
@@ -193,7 +193,8 @@ fn hostile_sizes_end_soon() {
     let pool =
         [one, contender("c2", &["y"], &"f((".repeat(300_000)), contender("c3", &["z"], BASE)];
     assert!(choose(&pool, &[]).decision.is_some());
-    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    // Minutes if anything here were quadratic.
+    assert!(began.elapsed().as_secs() < 120, "{:?}", began.elapsed());
 }
 
 fn pools() -> impl Strategy<Value = Vec<Contender>> {

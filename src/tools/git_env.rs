@@ -9,9 +9,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
+
+use crate::repo::Workspace;
 
 /// The most of a repository's own file that is read, in bytes.
 const MAX_READ: u64 = 1 << 20;
@@ -76,22 +79,33 @@ pub(super) struct GitPlace {
     pub top: PathBuf,
     /// Object directories that it borrows from.
     pub alternates: Vec<PathBuf>,
+    /// What the working tree says of its submodules.
+    modules: String,
 }
 
 impl GitPlace {
     /// The repository of a workspace; `None` when it has none.
-    pub(super) fn of(workspace: &Path, git_dir: &Path) -> Option<Self> {
+    pub(super) fn of(workspace: &Workspace) -> Option<Self> {
+        let git_dir = &workspace.git_dir;
         if git_dir.as_os_str().is_empty() || !git_dir.is_dir() {
             return None;
         }
         let common = common_dir(git_dir);
         // A workspace below the top of its repository (one call on any directory) sees the whole.
         let top = match git_dir.parent() {
-            Some(parent) if git_dir.ends_with(".git") && workspace.starts_with(parent) => parent,
-            _ => workspace,
+            Some(parent) if git_dir.ends_with(".git") && workspace.path.starts_with(parent) => {
+                parent
+            }
+            _ => &workspace.path,
+        };
+        // By the open directory where there is one: on the host something else may be at its path.
+        let modules = match top == workspace.path {
+            true => read_some(&workspace.root, Path::new(".gitmodules")),
+            false => read_some(CWD, &top.join(".gitmodules")),
         };
         let alternates = alternates(&common.join("objects"));
-        Some(Self { git_dir: git_dir.to_owned(), common, top: top.to_owned(), alternates })
+        let (git_dir, top) = (git_dir.to_owned(), top.to_owned());
+        Some(Self { git_dir, common, top, alternates, modules })
     }
 
     /// The environment for git.
@@ -126,14 +140,11 @@ impl GitPlace {
     /// What the repository's own files name. What can't be read names nothing: the other means hold.
     fn known(&self) -> Known {
         let mut known = Known::default();
-        for path in [
-            self.common.join("config"),
-            self.git_dir.join("config.worktree"),
-            self.top.join(".gitmodules"),
-        ] {
-            known.take_sections(&read_some(&path));
+        for path in [self.common.join("config"), self.git_dir.join("config.worktree")] {
+            known.take_sections(&read_some(CWD, &path));
         }
-        let attributes = read_some(&self.common.join("info/attributes"));
+        known.take_sections(&self.modules);
+        let attributes = read_some(CWD, &self.common.join("info/attributes"));
         let names = attributes.split_whitespace().filter_map(|word| word.strip_prefix("filter="));
         known.filters.extend(names.map(str::to_owned));
         known
@@ -141,10 +152,10 @@ impl GitPlace {
 }
 
 /// The beginning of a regular file, or nothing.
-fn read_some(path: &Path) -> String {
+fn read_some(dir: impl AsFd, path: &Path) -> String {
     // A parser that follows includes could be led to a FIFO and wait there for ever.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let Ok(fd) = rustix::fs::open(path, flags, Mode::empty()) else { return String::new() };
+    let Ok(fd) = rustix::fs::openat(dir, path, flags, Mode::empty()) else { return String::new() };
     let file = std::fs::File::from(fd);
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return String::new();
@@ -235,7 +246,7 @@ fn push_settings(env: &mut Vec<(OsString, OsString)>, settings: &[(String, &str)
 /// Where a linked worktree's git directory says that the rest is. It is mounted, so that a forged one
 /// must not name any directory.
 fn common_dir(git_dir: &Path) -> PathBuf {
-    let named = read_some(&git_dir.join("commondir"));
+    let named = read_some(CWD, &git_dir.join("commondir"));
     let common = std::fs::canonicalize(git_dir.join(named.trim())).ok();
     let real = |path: &PathBuf| path.join("objects").is_dir() && path.join("refs").is_dir();
     common.filter(real).unwrap_or_else(|| git_dir.to_owned())
@@ -243,7 +254,7 @@ fn common_dir(git_dir: &Path) -> PathBuf {
 
 /// The object directories that `objects` borrows from; one level, which is all that the engine makes.
 fn alternates(objects: &Path) -> Vec<PathBuf> {
-    let text = read_some(&objects.join("info/alternates"));
+    let text = read_some(CWD, &objects.join("info/alternates"));
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let paths = lines.filter_map(|line| std::fs::canonicalize(objects.join(line)).ok());
     paths.filter(|path| path.ends_with("objects") && path.is_dir()).collect()
@@ -266,7 +277,8 @@ mod tests {
         std::fs::write(git.join("info/attributes"), "* -filter\n*.x filter=three text\n").unwrap();
         std::fs::write(dir.path().join(".gitmodules"), "[submodule \"sub\"]\npath = sub\n")
             .unwrap();
-        let place = GitPlace::of(dir.path(), &git).unwrap();
+        let space = crate::tools::open_workspace(dir.path()).unwrap();
+        let place = GitPlace::of(&space).unwrap();
         let env = place.env();
         let values: Vec<String> =
             env.iter().map(|(_, value)| value.to_string_lossy().into_owned()).collect();
@@ -297,6 +309,7 @@ mod tests {
                 .count(),
             count
         );
-        assert!(GitPlace::of(dir.path(), Path::new("")).is_none());
+        let none = Workspace::borrowed(space.root, space.path, PathBuf::new());
+        assert!(GitPlace::of(&none).is_none());
     }
 }

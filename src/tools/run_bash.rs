@@ -159,13 +159,13 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
         ("LC_ALL".into(), "C.UTF-8".into()),
         ("HOME".into(), "/nonexistent".into()),
     ];
-    let mut mounts = vec![read_only(&workspace.path)];
+    let mut mounts = vec![workspace.mount(false)];
     match allowed.git {
         None => {}
         Some(GitUse::Nothing) => env.extend(git_env::fixed_env()),
         Some(git) => {
-            let place = GitPlace::of(&workspace.path, &workspace.git_dir)
-                .ok_or("the workspace is in no git repository")?;
+            workspace.ready_for_git().map_err(|error| error.to_string())?;
+            let place = GitPlace::of(workspace).ok_or("the workspace is in no git repository")?;
             env.extend(place.env());
             mounts = git_mounts(workspace, &place, git);
         }
@@ -184,6 +184,8 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
             processes: 64,
             file_bytes: 1 << 30,
             output_bytes: MAX_OUTPUT,
+            disk_bytes: 1 << 30,
+            ..Limits::default()
         },
         stdin: Vec::new(),
     })
@@ -191,10 +193,9 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
 
 /// The workspace read-only; the git directory too, unless the command stages.
 fn git_mounts(workspace: &Workspace, place: &GitPlace, git: GitUse) -> Vec<Mount> {
-    let mut mounts = vec![read_only(&place.top)];
-    if !workspace.path.starts_with(&place.top) {
-        mounts.push(read_only(&workspace.path));
-    }
+    // A workspace below the top of its repository is seen with the whole of it.
+    let below = workspace.path != place.top && workspace.path.starts_with(&place.top);
+    let mut mounts = vec![if below { read_only(&place.top) } else { workspace.mount(false) }];
     mounts.extend(place.alternates.iter().map(|path| read_only(path)));
     mounts.push(read_only(&place.common));
     match git {
@@ -223,6 +224,9 @@ fn answer(exit: &JobExit) -> ToolOutput {
         JobStatus::Signalled(signal) => (format!("ended by signal {signal}"), true),
         JobStatus::TimedOut => {
             (format!("stopped after {} seconds; its output so far follows", WALL.as_secs()), true)
+        }
+        JobStatus::DiskLimit { held, .. } => {
+            (format!("stopped: it held {} MiB on disk", held >> 20), true)
         }
         JobStatus::Killed => ("stopped by the engine".to_owned(), true),
     };

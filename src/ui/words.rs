@@ -75,6 +75,7 @@ fn gated(candidate: &Option<CandidateId>, report: &GateReport) -> String {
     let why = match &report.verdict {
         Verdict::Pass => String::new(),
         Verdict::Fail { reason } => format!(" {reason}"),
+        Verdict::Contested { reason } => format!(" contested: {reason}"),
         Verdict::Infra { reason } => format!(" could not run: {reason}"),
         Verdict::Skipped { reason } => format!(" skipped: {reason}"),
     };

@@ -70,6 +70,9 @@ pub struct WorkerInput {
     pub system: String,
     /// The first user message: the task.
     pub task_message: String,
+    /// The conversation as it went before the run was cut off; empty for a new one. Tools are called
+    /// again, since the workspace is new, but the model is told what it was told before.
+    pub past: Vec<Message>,
     /// A seed for servers that take one.
     pub seed: Option<u64>,
     /// Sampling temperature, when the operator set one.

@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::history::{Call, History, result};
 use super::limits::{Limits, SUMMARY_TOKENS, Spent};
 use super::{WorkerInput, WorkerOutcome, activity, texts};
-use crate::model::chat::{Block, Delta, ModelReply, ModelRequest, Purpose, ReplyStop, ToolChoice};
+use crate::model::chat::{
+    Block, Delta, ModelReply, ModelRequest, Purpose, ReplyStop, Role, ToolChoice,
+};
 use crate::model::{Claim, Limit, RunEvent, Stop, clip};
 use crate::provider::{ErrorClass, ProviderError};
 use crate::tools::Submission;
@@ -125,10 +127,26 @@ impl Loop {
                 None => self.call(call, &mut round).await,
             }
         }
-        self.history.results(round.results);
+        let submission = self.conclude(round);
         self.spent.rounds += 1;
         self.nudged = false;
-        round.submission
+        submission
+    }
+
+    /// Adds a turn's results to the conversation: those that the model was told before, if it was.
+    fn conclude(&mut self, round: Round) -> Option<Submission> {
+        let said = self.history.messages();
+        let told = self.input.past.get(said.len()).filter(|past| past.role == Role::Tool);
+        match told.filter(|_| self.input.past.starts_with(said)) {
+            Some(past) => {
+                self.history.results(past.blocks.clone());
+                None
+            }
+            None => {
+                self.history.results(round.results);
+                round.submission
+            }
+        }
     }
 
     async fn call(&self, call: &Call, round: &mut Round) {

@@ -1,5 +1,8 @@
 //! The gates for real: the engine's own trees, the warden, cargo and a shell. Contracts C14, C15.
 
+mod hacks;
+mod told;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -84,6 +87,10 @@ fn command(line: &str) -> Option<CommandSpec> {
 impl Stage {
     /// The crate with some files put differently, and these gates.
     async fn of(edits: &[(&str, &str)], check: &str, test: &str, seconds: u64) -> Self {
+        Self::with(edits, plan(check, test, seconds)).await
+    }
+
+    async fn with(edits: &[(&str, &str)], plan: GatePlan) -> Self {
         let dir = tempfile::tempdir_in("/tmp").unwrap();
         let top = dir.path().join("user");
         fs::create_dir(&top).unwrap();
@@ -107,7 +114,7 @@ impl Stage {
         let paths = StorePaths { cache: home.join("cache"), run: home.join("runs/r") };
         let head = user.resolve("HEAD").unwrap();
         let store = Arc::new(Store::prepare(&user, &head, false, &paths).unwrap());
-        let keeper = keeper(&store, check, test, seconds).await;
+        let keeper = keeper(&store, plan).await;
         Self { dir, store, keeper }
     }
 
@@ -155,7 +162,7 @@ impl Stage {
     }
 }
 
-async fn keeper(store: &Arc<Store>, check: &str, test: &str, seconds: u64) -> Gatekeeper {
+async fn keeper(store: &Arc<Store>, plan: GatePlan) -> Gatekeeper {
     let program = env!("CARGO_BIN_EXE_bakeoff").into();
     let warden = Warden::start(&WardenOptions { program }).unwrap();
     let permit = Permit::grant(&warden.prove().await, true).unwrap();
@@ -163,7 +170,12 @@ async fn keeper(store: &Arc<Store>, check: &str, test: &str, seconds: u64) -> Ga
     let tier = launcher.tier();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-    let plan = GatePlan {
+    let tools = toolchain::discover(&path, &home);
+    Gatekeeper::new(store.clone(), Some(Arc::new(launcher)), tier, tools, plan, Vec::new())
+}
+
+fn plan(check: &str, test: &str, seconds: u64) -> GatePlan {
+    GatePlan {
         setup: None,
         setup_network: false,
         check: command(check),
@@ -173,9 +185,12 @@ async fn keeper(store: &Arc<Store>, check: &str, test: &str, seconds: u64) -> Ga
         timeout_seconds: seconds,
         parallel: 2,
         memory_bytes: 4 << 30,
-    };
-    let tools = toolchain::discover(&path, &home);
-    Gatekeeper::new(store.clone(), Some(Arc::new(launcher)), tier, tools, plan, Vec::new())
+        flaky: 0,
+        strict_tests: false,
+        own_tests: true,
+        protect: Vec::new(),
+        disk_bytes: 32 << 30,
+    }
 }
 
 fn gate(reports: &[GateReport], gate: GateKind) -> &GateReport {
@@ -187,6 +202,7 @@ fn verdicts(reports: &[GateReport]) -> String {
     let letter = |report: &GateReport| match report.verdict {
         Verdict::Pass => 'P',
         Verdict::Fail { .. } => 'F',
+        Verdict::Contested { .. } => 'C',
         Verdict::Infra { .. } => 'I',
         Verdict::Skipped { .. } => 'S',
     };
@@ -196,9 +212,10 @@ fn verdicts(reports: &[GateReport]) -> String {
 fn reason(report: &GateReport) -> &str {
     match &report.verdict {
         Verdict::Pass => "",
-        Verdict::Fail { reason } | Verdict::Infra { reason } | Verdict::Skipped { reason } => {
-            reason
-        }
+        Verdict::Fail { reason }
+        | Verdict::Contested { reason }
+        | Verdict::Infra { reason }
+        | Verdict::Skipped { reason } => reason,
     }
 }
 
@@ -229,7 +246,7 @@ async fn right_wrong_and_hostile_candidates_of_a_healthy_base() {
         stage.tree(&[(".cargo/config.toml", "[alias]\ntest = \"version\"\n")]),
         stage.tree(&[("tests/it.rs", weak)]),
     ];
-    let expected = ["PPP", "PFS", "PPF", "PPF", "PPF", "PPF", "PPF", "PPF", "PIS", "PIS", "PPI"];
+    let expected = ["PPP", "PFS", "PPF", "PPC", "PPC", "PPF", "PPF", "PPF", "PIS", "PIS", "PPP"];
     let runs = trees.iter().enumerate().map(|(index, tree)| stage.gate_tree(&base, index, tree));
     let first = futures_util::future::join_all(runs).await;
     let told: Vec<String> = first.iter().map(|reports| verdicts(reports)).collect();
@@ -239,6 +256,9 @@ async fn right_wrong_and_hostile_candidates_of_a_healthy_base() {
     assert!(reason(gate(&first[2], GateKind::Test)).contains("tests/it.rs::multiplies"));
     assert!(reason(gate(&first[6], GateKind::Test)).contains("did not run"));
     assert_eq!(stage.keeper.flags(&trees[3]).await.unwrap()[0].code, "changes-tests");
+    // Weaker tests and nothing else leave the program as it was, and are nothing to pick.
+    let flags = stage.keeper.flags(&trees[10]).await.unwrap();
+    assert!(flags.iter().any(|flag| flag.code == "changes-only-tests"), "{flags:?}");
     // The same trees alone and side by side get the same verdicts.
     for (index, tree) in trees.iter().enumerate().take(3) {
         assert_eq!(verdicts(&stage.gate_tree(&base, index, tree).await), expected[index]);

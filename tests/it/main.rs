@@ -10,9 +10,12 @@
 
 mod applying;
 mod bad_input;
+mod carry;
 mod commands;
 mod demo;
 mod gate;
+mod gc;
+mod hostile_gate;
 mod jobs;
 mod judging;
 mod patch_cases;
@@ -24,6 +27,7 @@ mod patch_oracle;
 mod patch_store;
 mod provider;
 mod repo;
+mod resume;
 mod sandbox;
 mod support;
 mod tools;

@@ -1,8 +1,9 @@
 //! The rules of the comparison, one by one.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::*;
+use super::{base_verdict as base_verdict_of, candidate_verdict as verdict_of, *};
 use crate::gate::tool_of;
 use crate::model::{CommandSpec, Origin};
 use crate::sandbox::JobExit;
@@ -31,10 +32,24 @@ fn other(status: i32) -> Outcome {
     run("make test", JobStatus::Exited(status), "something\n")
 }
 
+fn candidate_verdict(base: &Outcome, run: &Outcome) -> (Verdict, BaseComparison) {
+    let tests = Tests::default();
+    verdict_of(base, run, &terms(&tests, &BTreeSet::new()))
+}
+
+fn base_verdict(run: &Outcome) -> Verdict {
+    base_verdict_of(run, false)
+}
+
+fn terms<'a>(tests: &'a Tests, dependencies: &'a BTreeSet<String>) -> Terms<'a> {
+    Terms { strict: false, limit: Duration::from_secs(60), tests, dependencies, own: None }
+}
+
 fn kind(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
         Verdict::Fail { .. } => "fail",
+        Verdict::Contested { .. } => "contested",
         Verdict::Infra { .. } => "infra",
         Verdict::Skipped { .. } => "skipped",
     }
@@ -43,9 +58,10 @@ fn kind(verdict: &Verdict) -> &'static str {
 fn reason(verdict: &Verdict) -> &str {
     match verdict {
         Verdict::Pass => "",
-        Verdict::Fail { reason } | Verdict::Infra { reason } | Verdict::Skipped { reason } => {
-            reason
-        }
+        Verdict::Fail { reason }
+        | Verdict::Contested { reason }
+        | Verdict::Infra { reason }
+        | Verdict::Skipped { reason } => reason,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::gate::tool_of;
 use crate::model::Origin;
 use crate::patch::TreeStore;
 use crate::repo::RepoError;
-use crate::sandbox::Mount;
+use crate::sandbox::{JobExit, JobSpec, JobStatus, Mount, Network, SandboxError};
 
 /// Trees in memory, laid out nowhere.
 struct Nowhere {
@@ -44,10 +44,6 @@ impl Ground for Place {
 
     fn cwd(&self, dir: &str) -> PathBuf {
         PathBuf::from("/w").join(dir)
-    }
-
-    fn host(&self) -> Option<PathBuf> {
-        None
     }
 
     fn verify(&self) -> Result<TreeId, RepoError> {
@@ -165,6 +161,11 @@ fn plan(setup: &str, check: &str, test: &str) -> GatePlan {
         timeout_seconds: 60,
         parallel: 2,
         memory_bytes: 1 << 30,
+        flaky: 0,
+        strict_tests: false,
+        own_tests: true,
+        protect: Vec::new(),
+        disk_bytes: 32 << 30,
     }
 }
 
@@ -182,7 +183,7 @@ fn bench(
         now: AtomicUsize::new(0),
         most: AtomicUsize::new(0),
     });
-    let keeper = Gatekeeper::new(
+    let mut keeper = Gatekeeper::new(
         grounds.clone(),
         Some(launch.clone()),
         Tier::Namespaces,
@@ -190,7 +191,17 @@ fn bench(
         plan,
         vec![("NAMED".into(), "value".into())],
     );
+    keeper.room = Room::new(Arc::new(Roomy), 1 << 30);
     Bench { grounds, launch, keeper }
+}
+
+/// A machine that always has room.
+struct Roomy;
+
+impl crate::gate::room::Gauge for Roomy {
+    fn read(&self) -> crate::gate::room::Machine {
+        crate::gate::room::Machine { available: None, load: None, cores: 64 }
+    }
 }
 
 impl Bench {
@@ -210,6 +221,7 @@ fn told(reports: &[GateReport]) -> Vec<String> {
     let word = |verdict: &Verdict| match verdict {
         Verdict::Pass => "pass".to_owned(),
         Verdict::Fail { reason } => format!("fail: {reason}"),
+        Verdict::Contested { reason } => format!("contested: {reason}"),
         Verdict::Infra { reason } => format!("infra: {reason}"),
         Verdict::Skipped { reason } => format!("skipped: {reason}"),
     };

@@ -1,8 +1,8 @@
-//! Tests that stand in a source file of the base (Rust's `#[cfg(test)] mod tests { … }`), put back into
-//! a candidate's version of that file.
+//! Tests that stand in a source file (Rust's `#[cfg(test)] mod tests { … }`): the base's put back into a
+//! candidate's version of the file, and the candidate's put into the base's.
 //!
 //! Works on text by brackets alone, with strings and comments skipped: what can't be split so is left as
-//! it is. A test module to which a candidate only adds whole tests stays as the candidate wrote it.
+//! it is.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -14,41 +14,77 @@ pub struct Restored {
     pub text: String,
     /// The tests that were changed or are gone, as they begin.
     pub names: Vec<String>,
+    /// Tests and modules of tests that the candidate adds, taken out of the file.
+    pub added: Vec<String>,
 }
 
-/// The candidate's file with the base's own tests in place of what it made of them. `None` when it left
-/// them as they were.
+/// The candidate's file with the base's own tests in place of what it made of them, and without the
+/// tests that it adds. `None` when it left them as they were.
 pub fn restore(base: &str, now: &str) -> Option<Restored> {
+    let (text, names, added) = transplant(base, now, true);
+    (!names.is_empty() || !added.is_empty()).then_some(Restored { text, names, added })
+}
+
+/// The base's file with the candidate's tests: what shows whether these fail without its change. `None`
+/// when the candidate has the base's tests and no others.
+pub fn graft(base: &str, now: &str) -> Option<String> {
+    let (text, names, _) = transplant(now, base, false);
+    (!names.is_empty()).then_some(text)
+}
+
+/// Whether a file has tests in it.
+pub fn has_tests(text: &str) -> bool {
+    items(text).into_iter().any(|at| test_name(&text[at]).is_some())
+}
+
+/// `into` with the test items of `from`; with `bare`, tests that only `into` has are taken out. Also
+/// the names of the items that differ, and of those taken out.
+fn transplant(from: &str, into: &str, bare: bool) -> (String, Vec<String>, Vec<String>) {
     let mut left: BTreeMap<String, VecDeque<&str>> = BTreeMap::new();
-    for at in items(base) {
-        if let Some(name) = test_name(&base[at.clone()]) {
-            left.entry(name).or_default().push_back(base[at].trim());
+    for at in items(from) {
+        if let Some(name) = test_name(&from[at.clone()]) {
+            left.entry(name).or_default().push_back(from[at].trim());
         }
     }
-    let (mut text, mut names, mut end) = (String::new(), Vec::new(), 0);
-    for at in items(now) {
-        let item = now[at.clone()].trim();
+    let (mut text, mut names, mut added, mut end) = (String::new(), Vec::new(), Vec::new(), 0);
+    for at in items(into) {
+        let item = into[at.clone()].trim();
         let Some(name) = test_name(item) else { continue };
-        let Some(old) = left.get_mut(&name).and_then(VecDeque::pop_front) else { continue };
-        if old == item || only_adds_tests(old, item) {
-            continue;
-        }
-        let start = at.end - now[at].trim_start().len();
-        text.push_str(&now[end..start]);
-        text.push_str(old);
+        let start = at.end - into[at].trim_start().len();
+        let other = match left.get_mut(&name).and_then(VecDeque::pop_front) {
+            Some(other) if other == item => continue,
+            Some(other) => {
+                // What only grows by whole tests is not changed.
+                let grown = if only_adds_tests(other, item) { &mut added } else { &mut names };
+                grown.push(name);
+                other
+            }
+            None if bare && is_test_itself(item, &name) => {
+                added.push(name);
+                ""
+            }
+            None => continue,
+        };
+        text.push_str(&into[end..start]);
+        text.push_str(other);
         end = start + item.len();
-        names.push(name);
     }
-    text.push_str(&now[end..]);
-    for (name, old) in
-        left.into_iter().flat_map(|(name, all)| all.into_iter().map(move |old| (name.clone(), old)))
-    {
-        text.push_str("\n\n");
-        text.push_str(old);
-        text.push('\n');
-        names.push(name);
+    text.push_str(&into[end..]);
+    for (name, all) in left {
+        for other in all {
+            text.push_str(&format!("\n\n{other}\n"));
+            names.push(name.clone());
+        }
     }
-    (!names.is_empty()).then_some(Restored { text, names })
+    (text, names, added)
+}
+
+/// A module of tests, or a test function: what nothing else can need.
+fn is_test_itself(item: &str, name: &str) -> bool {
+    let body = after_attributes(item);
+    let attributes = dense(&item[..item.len() - body.len()]);
+    let marked = ["#[test]", "::test]", "::test("].iter().any(|mark| attributes.contains(mark));
+    name.starts_with("mod ") || marked
 }
 
 /// How often code outside of tests asks whether it is being tested.
@@ -298,15 +334,29 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_are_added_stay() {
+    fn tests_that_are_added_are_taken_out_and_tried_on_the_base() {
         let more = changed(
             "    #[test]\n",
             "    #[test]\n    fn zero() { assert_eq!(add(&0, 0), 0); }\n\n    #[test]\n",
         );
-        assert_eq!(restore(BASE, &more), None);
+        let restored = restore(BASE, &more).unwrap();
+        assert_eq!((restored.text.as_str(), restored.names.len()), (BASE, 0));
+        assert_eq!(restored.added, ["mod tests"]);
+        assert!(graft(BASE, &more).unwrap().contains("fn zero()"));
         let new = format!("{BASE}\n#[cfg(test)]\nmod more {{ #[test] fn x() {{}} }}\n");
-        assert_eq!(restore(BASE, &new), None);
-        assert_eq!(restore("fn a() {}\n", "fn a() {}\n#[cfg(test)]\nmod t {}\n"), None);
+        let restored = restore(BASE, &new).unwrap();
+        assert_eq!(
+            (restored.text.trim_end(), restored.added),
+            (BASE.trim_end(), vec!["mod more".to_owned()])
+        );
+        assert!(graft(BASE, &new).unwrap().contains("mod more"));
+        assert_eq!(
+            restore("", "fn a() {}\n#[cfg(test)]\nmod t;\n").unwrap().text.trim_end(),
+            "fn a() {}"
+        );
+        // Helpers may be needed by what stays.
+        assert_eq!(restore("fn a() {}\n", "fn a() {}\n#[cfg(test)]\nimpl A { fn b() {} }\n"), None);
+        assert_eq!(graft(BASE, BASE), None);
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub enum Class {
     Outranks,
     /// A test that the base has.
     Test,
+    /// A file with tests that the base does not have.
+    NewTest,
+    /// A file of a dependency that is kept in the repository.
+    Vendored,
     /// A file of both kinds.
     Mixed(Kind),
 }
@@ -24,26 +28,63 @@ pub enum Class {
 pub struct Commands {
     dir: String,
     named: Vec<String>,
+    /// What `make` is told to make: a file of that name would be taken for made.
+    targets: Vec<String>,
+    protect: globset::GlobSet,
 }
 
 impl Commands {
-    /// The scripts and configuration files that a plan's command lines name, and where they run.
-    pub fn of(plan: &GatePlan) -> Self {
-        let lines = [&plan.setup, &plan.check, &plan.test];
-        let named = lines
+    /// The scripts and configuration files that a plan's command lines name, and where they run. `read`
+    /// gives a file of the base: the scripts of a `package.json` and the recipes of a `Makefile` are lines
+    /// of the gate's command, too.
+    pub fn of(plan: &GatePlan, read: &dyn Fn(&str) -> Option<String>) -> Self {
+        let dir = plan.dir.trim_matches('/').to_owned();
+        let lines: Vec<&str> = [&plan.setup, &plan.check, &plan.test]
             .into_iter()
             .flatten()
-            .flat_map(|command| command.line.split(['&', '|', ';', '(', ')', '\n']))
+            .map(|command| command.line.as_str())
+            .collect();
+        let mut texts: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        let at =
+            |name: &str| if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") };
+        if lines
+            .iter()
+            .any(|line| ["npm", "pnpm", "yarn", "bun"].iter().any(|word| line.contains(word)))
+        {
+            texts.extend(read(&at("package.json")).and_then(|text| scripts(&text)));
+        }
+        for file in ["Makefile", "makefile", "GNUmakefile", "justfile", "Justfile"] {
+            if lines.iter().any(|line| line.contains("make") || line.contains("just")) {
+                texts.extend(read(&at(file)));
+            }
+        }
+        let targets = lines
+            .iter()
+            .flat_map(|line| line.split(['&', '|', ';']))
+            .filter_map(|part| part.trim().strip_prefix("make "))
+            .flat_map(str::split_whitespace)
+            .filter(|word| !word.starts_with('-') && !word.contains('='))
+            .map(str::to_owned)
+            .collect();
+        let named = texts
+            .iter()
+            .flat_map(|text| text.split(['&', '|', ';', '(', ')', '\n']))
             .flat_map(named)
             .map(|word| word.trim_start_matches("./").to_owned())
             .collect();
-        Self { dir: plan.dir.trim_matches('/').to_owned(), named }
+        Self { dir, named, targets, protect: globs(&plan.protect) }
     }
 
-    /// Whether a command line names this path as something that it runs or is configured by.
+    /// Whether a command line names this path as something that it runs or is configured by, or the
+    /// operator does.
     fn name(&self, path: &str) -> bool {
         let inner = self.inner(path);
-        self.named.iter().any(|word| word == path || inner.is_some_and(|inner| word == inner))
+        self.protect.is_match(path)
+            || self.named.iter().any(|word| {
+                // A directory of the repository's own build program: `cargo xtask`.
+                let inside = word == "xtask" && path.starts_with("xtask/");
+                inside || word == path || inner.is_some_and(|inner| word == inner)
+            })
     }
 
     /// The path from where the gates run.
@@ -66,19 +107,45 @@ impl Commands {
 fn named(command: &str) -> Vec<&str> {
     const CONFIG: [&str; 7] = [".ini", ".toml", ".cfg", ".json", ".yml", ".yaml", ".conf"];
     const SCRIPTS: [&str; 8] = ["scripts", "script", "tools", "ci", "hack", "bin", "dev", "build"];
+    let command = command.trim_start_matches(['\t', ' ', '@', '-', '+']);
     let words: Vec<&str> = command
         .split([' ', '\t', '=', '"', '\'', ','])
         .filter(|word| !word.is_empty() && !word.starts_with('-'))
         .collect();
     let program = words.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word));
     let in_scripts = |word: &str| word.split('/').rev().skip(1).any(|dir| SCRIPTS.contains(&dir));
+    let says_so = |word: &str| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        ["test", "check", "lint"].iter().any(|part| name.contains(part)) && name.contains('.')
+    };
     let defines = |(index, word): &(usize, &&str)| match (index, program) {
         (0, _) => true,
+        (1, "cargo") => **word == "xtask",
         (1, "sh" | "bash" | "dash" | "zsh" | "." | "source" | "make" | "just") => true,
-        (1, "python" | "python3" | "node" | "ruby" | "perl" | "deno" | "bun") => in_scripts(word),
+        (1, "python" | "python3" | "node" | "ruby" | "perl" | "deno" | "bun") => {
+            in_scripts(word) || says_so(word)
+        }
         _ => CONFIG.iter().any(|end| word.ends_with(end)),
     };
     words.iter().enumerate().filter(defines).map(|(_, word)| *word).collect()
+}
+
+/// The commands of a `package.json`, one a line.
+fn scripts(text: &str) -> Option<String> {
+    let json: serde_json::Value = serde_json::from_str(text).ok()?;
+    let lines = json.get("scripts")?.as_object()?.values().filter_map(serde_json::Value::as_str);
+    Some(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// The operator's globs; one that can't be read protects nothing.
+fn globs(patterns: &[String]) -> globset::GlobSet {
+    let mut set = globset::GlobSetBuilder::new();
+    for pattern in patterns {
+        if let Ok(glob) = globset::Glob::new(pattern) {
+            set.add(glob);
+        }
+    }
+    set.build().unwrap_or_default()
 }
 
 /// What a changed path is; `None` for ordinary code. `beside` tells whether the base has a path.
@@ -103,11 +170,27 @@ pub fn classify(
         return Ok(Some(Class::Tooling));
     }
     if let Some(kind) = mixed(name) {
-        let counts = change.base.is_some() || commands.is_top(path);
+        // What a new package in a directory of its own says is its own.
+        let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
+        let counts = change.base.is_some() || commands.is_top(path) || beside(dir)?;
+        if counts && kind == Kind::Tsconfig && change.base.is_none() {
+            return Ok(Some(Class::Outranks));
+        }
         return Ok(counts.then_some(Class::Mixed(kind)));
     }
     if change.base.is_none() {
-        return Ok(outranks(path, &parts, name, commands, beside)?.then_some(Class::Outranks));
+        let first = commands.inner(path).unwrap_or(path).split('/').next().unwrap_or("");
+        if commands.targets.iter().any(|target| target == first) && !beside(first)? {
+            return Ok(Some(Class::Outranks));
+        }
+        if outranks(path, &parts, name, commands, beside)? {
+            return Ok(Some(Class::Outranks));
+        }
+        let is_new = is_test(&parts, name) && super::suppress::is_code(name);
+        return Ok(is_new.then_some(Class::NewTest));
+    }
+    if matches!(parts.first(), Some(&"vendor" | &"third_party")) && super::suppress::is_code(name) {
+        return Ok(Some(Class::Vendored));
     }
     Ok(is_test(&parts, name).then_some(Class::Test))
 }
@@ -123,10 +206,12 @@ fn is_installed(parts: &[&str]) -> bool {
 }
 
 fn is_gate_file(parts: &[&str], name: &str) -> bool {
-    const NAMES: [&str; 42] = [
+    const NAMES: [&str; 61] = [
         // Cargo and rustc.
         "build.rs",
         "clippy.toml",
+        "deny.toml",
+        "Cross.toml",
         "rust-toolchain",
         "rust-toolchain.toml",
         // Python.
@@ -138,6 +223,15 @@ fn is_gate_file(parts: &[&str], name: &str) -> bool {
         "conftest.py",
         "noxfile.py",
         "pytest.toml",
+        "tox.toml",
+        "unittest.cfg",
+        "nose2.cfg",
+        "ty.toml",
+        "pyrefly.toml",
+        "ruff.toml",
+        "pylintrc",
+        "hatch.toml",
+        "uv.toml",
         // JavaScript.
         "jsconfig.json",
         "eslint.config.js",
@@ -147,6 +241,14 @@ fn is_gate_file(parts: &[&str], name: &str) -> bool {
         "biome.json",
         "biome.jsonc",
         "karma.conf.js",
+        "mocha.opts",
+        "jasmine.json",
+        "setupTests.js",
+        "setupTests.ts",
+        "jest-setup.js",
+        "jest-setup.ts",
+        "web-test-runner.config.js",
+        "web-test-runner.config.mjs",
         "nx.json",
         "turbo.json",
         "lerna.json",
@@ -196,20 +298,36 @@ fn is_gate_file(parts: &[&str], name: &str) -> bool {
     ];
     NAMES.contains(&name)
         || parts.iter().any(|part| HIDDEN.contains(part))
-        || (name.starts_with("tsconfig") && name.ends_with(".json"))
         || is_runner_config(name)
-        || matches!(name, "sitecustomize.py" | "usercustomize.py")
+        || parts.iter().any(|part| {
+            matches!(part.strip_suffix(".py").unwrap_or(part), "sitecustomize" | "usercustomize")
+        })
         || name.ends_with(".pth")
         || name.ends_with(".mk")
 }
 
 /// `jest.config.ts`, `vitest.workspace.mts`, `vite.config.js`, …
 fn is_runner_config(name: &str) -> bool {
-    const RUNNERS: [&str; 9] =
-        ["jest", "vitest", "vite", "babel", "playwright", "cypress", "ava", "wallaby", "webpack"];
+    const RUNNERS: [&str; 14] = [
+        "jest",
+        "vitest",
+        "vite",
+        "babel",
+        "playwright",
+        "cypress",
+        "ava",
+        "wallaby",
+        "webpack",
+        "nyc",
+        "c8",
+        "swc",
+        "mocha",
+        "test",
+    ];
     let mut parts = name.split('.');
     let (runner, word) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-    RUNNERS.contains(&runner) && matches!(word, "config" | "setup" | "workspace" | "conf")
+    RUNNERS.contains(&runner)
+        && matches!(word, "config" | "setup" | "workspace" | "conf" | "polyfills" | "projects")
 }
 
 /// Hidden files and directories hold the settings of tools, save for a few that only say what a
@@ -252,9 +370,76 @@ fn mixed(name: &str) -> Option<Kind> {
         "Cargo.toml" => Some(Kind::Cargo),
         "package.json" => Some(Kind::Package),
         "pyproject.toml" => Some(Kind::Pyproject),
+        "go.mod" => Some(Kind::GoMod),
+        name if name.starts_with("tsconfig") && name.ends_with(".json") => Some(Kind::Tsconfig),
         _ => None,
     }
 }
+
+/// Modules that test runners and checkers import, and that a file of that name where the gates run would
+/// be taken for: the tools themselves, and of Python's own library what they and tests rest on.
+const IMPORTED_FIRST: [&str; 60] = [
+    "pytest",
+    "_pytest",
+    "pluggy",
+    "mypy",
+    "mypyc",
+    "pyright",
+    "coverage",
+    "tox",
+    "nox",
+    "iniconfig",
+    "packaging",
+    "typing_extensions",
+    "exceptiongroup",
+    "py",
+    "hypothesis",
+    "mock",
+    "xdist",
+    "pytest_asyncio",
+    "numpy",
+    "pandas",
+    "unittest",
+    "doctest",
+    "typing",
+    "types",
+    "site",
+    "os",
+    "re",
+    "inspect",
+    "importlib",
+    "runpy",
+    "collections",
+    "functools",
+    "dataclasses",
+    "enum",
+    "math",
+    "operator",
+    "json",
+    "warnings",
+    "traceback",
+    "asyncio",
+    "logging",
+    "argparse",
+    "subprocess",
+    "tempfile",
+    "pathlib",
+    "io",
+    "abc",
+    "contextlib",
+    "copy",
+    "threading",
+    "time",
+    "datetime",
+    "random",
+    "shutil",
+    "glob",
+    "fnmatch",
+    "platform",
+    "difflib",
+    "ast",
+    "decimal",
+];
 
 /// New files that a tool would take before the base's own.
 fn outranks(
@@ -264,12 +449,10 @@ fn outranks(
     commands: &Commands,
     beside: &dyn Fn(&str) -> Result<bool, StoreError>,
 ) -> Result<bool, StoreError> {
-    const TOOLS: [&str; 9] =
-        ["pytest", "_pytest", "pluggy", "mypy", "mypyc", "pyright", "coverage", "tox", "nox"];
     let inner = commands.inner(path).unwrap_or(path);
     let first = inner.split('/').next().unwrap_or("");
     let module = first.strip_suffix(".py").unwrap_or(first);
-    if TOOLS.contains(&module) && (path.ends_with(".py") || path.ends_with(".pyi")) {
+    if IMPORTED_FIRST.contains(&module) && (path.ends_with(".py") || path.ends_with(".pyi")) {
         return Ok(true);
     }
     if let Some(stem) = path.strip_suffix(".pyi") {
@@ -320,12 +503,12 @@ fn any(
 
 /// Whether a file of the base is a test or belongs to tests.
 fn is_test(parts: &[&str], name: &str) -> bool {
-    const DIRS: [&str; 7] =
-        ["tests", "__tests__", "__snapshots__", "__mocks__", "testdata", "spec", "e2e"];
+    const DIRS: [&str; 6] = ["tests", "__tests__", "__snapshots__", "__mocks__", "testdata", "e2e"];
     let dirs = &parts[..parts.len().saturating_sub(1)];
     dirs.iter().any(|part| DIRS.contains(part))
         // `test` is a package name too (a test client, say): only at the top or below `src`.
-        || dirs.first() == Some(&"test")
+        // The same holds for `spec`, which many a program has a part of.
+        || matches!(dirs.first(), Some(&"test" | &"spec"))
         || dirs.windows(2).any(|pair| pair == ["src", "test"])
         || (name.starts_with("test_") && name.ends_with(".py"))
         || ["_test.py", "_test.go", "_spec.rb", "_test.rb", "_test.exs"].iter().any(|end| name.ends_with(end))
@@ -342,6 +525,9 @@ mod tests {
     fn a_command_names_what_it_runs_and_not_what_it_checks() {
         assert_eq!(named("sh ci/check.sh src/a.py"), ["sh", "ci/check.sh"]);
         assert_eq!(named("./gate.sh -v"), ["./gate.sh"]);
+        assert_eq!(named("\t@-sh ci/run.sh"), ["sh", "ci/run.sh"]);
+        assert_eq!(named("cargo xtask ci"), ["cargo", "xtask"]);
+        assert_eq!(named("cargo test"), ["cargo"]);
         assert_eq!(named("mypy --config-file=conf/my.ini app/calc.py"), ["mypy", "conf/my.ini"]);
         assert_eq!(named("python3 tools/check.py app/calc.py"), ["python3", "tools/check.py"]);
         assert_eq!(named("python3 app/main.py"), ["python3"]);

@@ -123,6 +123,83 @@ pub fn has(store: &dyn TreeStore, tree: &TreeId, path: &[u8]) -> Result<bool, St
     Ok(there)
 }
 
+/// The text of a file of a tree; none when there is no such file, or no text.
+pub fn text(
+    store: &dyn TreeStore,
+    tree: &TreeId,
+    path: &str,
+) -> Result<Option<String>, StoreError> {
+    let mut at = tree.clone();
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
+        let entry = store.tree(&at)?.into_iter().find(|entry| entry.name == part.as_bytes());
+        match (entry, parts.peek()) {
+            (Some(entry), Some(_)) if entry.mode == DIRECTORY => {
+                at = TreeId::new(entry.id.as_str())
+            }
+            (Some(entry), None) if entry.mode != DIRECTORY && entry.mode != SUBMODULE => {
+                return Ok(String::from_utf8(store.blob(&entry.id)?).ok());
+            }
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// Texts of the base's tests that may be of a source file: those beside it and in the directories of tests
+/// above it whose names hold its own, and in Rust the file itself. At most 40.
+pub fn tests_near(
+    store: &dyn TreeStore,
+    base: &TreeId,
+    path: &str,
+) -> Result<Vec<String>, StoreError> {
+    const DIRS: [&str; 4] = ["tests", "test", "__tests__", "spec"];
+    let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = name.split('.').next().unwrap_or(name);
+    let mut dirs = vec![dir.to_owned()];
+    let mut above = Some(dir);
+    while let Some(at) = above {
+        let join =
+            |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}/{name}") };
+        dirs.extend(DIRS.iter().map(|name| join(name)));
+        above =
+            if at.is_empty() { None } else { Some(at.rsplit_once('/').map_or("", |(up, _)| up)) };
+    }
+    let mut found = Vec::new();
+    for dir in dirs {
+        let is_tests = DIRS.contains(&dir.rsplit('/').next().unwrap_or(""));
+        for entry in listing(store, base, &dir)? {
+            let file = String::from_utf8_lossy(&entry.name).into_owned();
+            let is_meant =
+                file.contains(stem) && (is_tests || file.to_lowercase().contains("test"));
+            // Tests of Rust stand in the file itself, and those beside it are named as one likes.
+            let in_rust =
+                name.ends_with(".rs") && (file == name || is_tests) && file.ends_with(".rs");
+            if (is_meant || in_rust) && entry.mode != DIRECTORY && entry.mode != SUBMODULE {
+                let bytes = store.blob(&entry.id)?;
+                found.extend(String::from_utf8(bytes).ok());
+            }
+            if found.len() >= 40 {
+                return Ok(found);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The entries of a directory; none when there is no such directory.
+fn listing(store: &dyn TreeStore, tree: &TreeId, dir: &str) -> Result<Vec<TreeEntry>, StoreError> {
+    let mut at = tree.clone();
+    for part in dir.split('/').filter(|part| !part.is_empty()) {
+        let entry = store.tree(&at)?.into_iter().find(|entry| entry.name == part.as_bytes());
+        match entry.filter(|entry| entry.mode == DIRECTORY) {
+            Some(entry) => at = TreeId::new(entry.id.as_str()),
+            None => return Ok(Vec::new()),
+        }
+    }
+    store.tree(&at)
+}
+
 /// The tree with the leaves of `edits` put there or, where they are `None`, taken away. A directory
 /// that stands in a leaf's way goes, and so do directories that become empty.
 pub fn edit(

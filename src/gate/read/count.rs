@@ -44,14 +44,28 @@ pub fn go(output: &str) -> Option<u32> {
 /// Of anything else: whatever of the above is there, and the runners of JavaScript. Node: `# pass 2`;
 /// Jest and Vitest: `Tests: 1 failed, 2 passed, 3 total`; Mocha: `2 passing (5ms)`.
 pub fn any(output: &str) -> Option<u32> {
-    total(
-        [pytest(output), cargo(output), total(output.lines().filter_map(script))]
-            .into_iter()
-            .flatten(),
-    )
+    total([pytest(output), cargo(output), unittest(output), script(output)].into_iter().flatten())
 }
 
-fn script(line: &str) -> Option<u32> {
+/// Of `unittest`: `Ran 7 tests in 0.002s`, less what `FAILED (failures=2, skipped=1)` says was skipped.
+pub fn unittest(output: &str) -> Option<u32> {
+    let ran = output.lines().rev().find_map(|line| {
+        let (number, _) = line.strip_prefix("Ran ")?.split_once(" test")?;
+        number.parse::<u32>().ok()
+    })?;
+    let skipped = output.lines().rev().find_map(|line| {
+        let (_, rest) = line.split_once("skipped=")?;
+        rest.split([',', ')']).next()?.parse::<u32>().ok()
+    });
+    Some(ran.saturating_sub(skipped.unwrap_or(0)))
+}
+
+/// Of the runners of JavaScript.
+pub fn script(output: &str) -> Option<u32> {
+    total(output.lines().filter_map(script_line))
+}
+
+fn script_line(line: &str) -> Option<u32> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix(['#', 'ℹ']) {
         let (word, number) = rest.trim_start().split_once(' ')?;

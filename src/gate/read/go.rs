@@ -10,6 +10,15 @@ pub fn read_build(output: &str) -> Reading {
     Reading { errors: build_errors(output.lines()), ..Reading::default() }
 }
 
+/// What `go` says of an import whose module is not there.
+const MISSING: [&str; 5] = [
+    "cannot find module providing package",
+    "no required module provides package",
+    "missing go.sum entry",
+    "module lookup disabled by GOPROXY=off",
+    "cannot find package",
+];
+
 fn build_errors<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Diagnostic> {
     lines.filter_map(place).map(|(path, at, message)| diagnostic("", path, at, message)).collect()
 }
@@ -27,7 +36,9 @@ fn place(line: &str) -> Option<(&str, u32, &str)> {
         _ => rest.trim_start(),
     };
     let path = &line[..path.len() + 3];
-    (!path.contains(char::is_whitespace)).then_some(())?;
+    // A module that is not on this machine is no error in the code.
+    let is_missing = MISSING.iter().any(|words| message.starts_with(words));
+    (!path.contains(char::is_whitespace) && !is_missing).then_some(())?;
     Some((path, at.parse().ok()?, message))
 }
 

@@ -9,6 +9,9 @@ use super::cargo::text_errors;
 
 /// Reads either.
 pub fn read(output: &str) -> Reading {
+    if output.lines().any(|line| event(line).is_some()) {
+        return from_events(output);
+    }
     let mut reading = Reading { errors: text_errors(output), ..Reading::default() };
     let mut target = String::new();
     for line in output.lines() {
@@ -21,6 +24,27 @@ pub fn read(output: &str) -> Reading {
         }
     }
     reading
+}
+
+/// `cargo nextest run --message-format libtest-json`.
+fn from_events(output: &str) -> Reading {
+    let mut reading = Reading { errors: text_errors(output), ..Reading::default() };
+    for event in output.lines().filter_map(event) {
+        let name = event["name"].as_str().unwrap_or("").replace('$', "::");
+        match event["event"].as_str() {
+            Some("ok") => reading.pass(name),
+            Some("failed" | "timeout") => reading.fail(&name, "", "test failed"),
+            _ => {}
+        }
+    }
+    let text = output.lines().filter(|line| !line.starts_with("{\"type\":"));
+    reading.shown = Some(text.map(|line| format!("{line}\n")).collect());
+    reading
+}
+
+fn event(line: &str) -> Option<serde_json::Value> {
+    let line = line.strip_prefix("{\"type\":\"test\",")?;
+    serde_json::from_str(&format!("{{{line}")).ok()
 }
 
 fn note(reading: &mut Reading, target: &str, name: &str, outcome: &str) {

@@ -37,9 +37,18 @@ fn tsc_place(place: &str) -> (&str, u32) {
     }
 }
 
-/// `app/calc.py:3: error: …  [return-value]`, with or without a column.
+/// `app/calc.py:3: error: …  [return-value]`, with or without a column, or `--output json`.
 pub fn mypy(output: &str) -> Reading {
-    Reading { errors: output.lines().filter_map(mypy_line).collect(), ..Reading::default() }
+    let read = |line: &str| if line.starts_with('{') { mypy_json(line) } else { mypy_line(line) };
+    Reading { errors: output.lines().filter_map(read).collect(), ..Reading::default() }
+}
+
+fn mypy_json(line: &str) -> Option<Diagnostic> {
+    let each: serde_json::Value = serde_json::from_str(line).ok()?;
+    let text = |key: &str| each[key].as_str().unwrap_or("");
+    let at = each["line"].as_u64().and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
+    (text("severity") == "error")
+        .then(|| diagnostic(text("code"), text("file"), at, text("message")))
 }
 
 fn mypy_line(line: &str) -> Option<Diagnostic> {

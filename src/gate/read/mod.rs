@@ -6,17 +6,24 @@
 mod cargo;
 mod count;
 mod go;
+mod jest;
 mod libtest;
 mod lines;
+mod mocha;
+mod node;
 mod pyright;
 mod pytest;
+mod unittest;
+mod vitest;
 
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::model::{CheckTool, Diagnostic};
 
 /// A tool's output, read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// Errors of a compiler or type checker, and test files or packages that could not be run.
     pub errors: Vec<Diagnostic>,
@@ -78,12 +85,21 @@ pub fn read(tool: CheckTool, output: &str, root: &str) -> Reading {
         CheckTool::Pytest => pytest::read(&plain),
         CheckTool::GoBuild => go::read_build(&plain),
         CheckTool::GoTest => go::read_test(&plain),
+        CheckTool::Vitest => vitest::read(&plain, root),
+        CheckTool::Jest => jest::read(&plain, root),
+        CheckTool::NodeTest => node::read(&plain),
+        CheckTool::Mocha => mocha::read(&plain, root),
+        CheckTool::Unittest => unittest::read(&plain),
         CheckTool::Other => Reading::default(),
     };
     reading.count = match tool {
         CheckTool::CargoTest => count::cargo(&plain),
         CheckTool::Pytest => count::pytest(&plain),
         CheckTool::GoTest => count::go(&plain),
+        CheckTool::Vitest | CheckTool::Jest | CheckTool::NodeTest | CheckTool::Mocha => {
+            count::script(&plain)
+        }
+        CheckTool::Unittest => count::unittest(&plain),
         CheckTool::Other => count::any(&plain),
         _ => None,
     };

@@ -11,6 +11,11 @@ pub fn read(output: &str) -> Reading {
         let is_id = id.contains(".py") || id.contains("::");
         match word {
             "PASSED" | "XFAIL" if is_id => reading.pass(id.to_owned()),
+            // A subtest that fails is its test's failure, which the summary calls passed.
+            _ if word.starts_with("SUBFAILED") && is_id => {
+                reading.passed.remove(id);
+                reading.fail(id, id.split("::").next().unwrap_or(id), message);
+            }
             "FAILED" | "ERROR" if is_id => {
                 let path = id.split("::").next().unwrap_or(id);
                 let message = if message.is_empty() { word } else { message };

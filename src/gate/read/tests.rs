@@ -1,5 +1,6 @@
-//! Readers on outputs recorded from the real tools (`tests/fixtures/gate`): rustc 1.90 or later,
-//! TypeScript 5, mypy, pyright, pytest and Go 1.27, with the directories renamed.
+//! Readers on outputs recorded from the real tools (`tests/fixtures/gate`), with the directories renamed:
+//! in folders by tool and version as `tests/toolchains/record.sh` makes them, and beside them earlier
+//! ones (TypeScript 5, Go 1.27).
 
 use super::*;
 
@@ -11,6 +12,14 @@ macro_rules! recorded {
 
 fn lines<'a>(list: impl IntoIterator<Item = &'a Diagnostic>) -> Vec<String> {
     list.into_iter().map(|d| format!("{}:{} {} {}", d.path, d.line, d.code, d.message)).collect()
+}
+
+fn codes(list: &[Diagnostic]) -> Vec<&str> {
+    list.iter().map(|each| each.code.as_str()).collect()
+}
+
+fn names(run: &Reading) -> Vec<&str> {
+    run.passed.keys().map(String::as_str).collect()
 }
 
 #[test]
@@ -55,12 +64,181 @@ fn cargo_test_names_tests_by_target() {
 }
 
 #[test]
-fn nextest_lines_are_read() {
-    // From its documentation, not recorded.
-    let output = "        PASS [   0.004s] fixture tests::zero\n        FAIL [   0.006s] (2/3) fixture::it adds\n";
-    let run = read(CheckTool::CargoTest, output, "");
-    assert!(run.passed.contains_key("fixture::tests::zero"));
-    assert_eq!(run.failed[0].code, "fixture::it::adds");
+fn nextest_is_read_in_text_and_json() {
+    // Older versions put no counter before the name.
+    let old = "        PASS [   0.004s] fixture tests::zero\n";
+    assert!(read(CheckTool::CargoTest, old, "").passed.contains_key("fixture::tests::zero"));
+
+    let text = read(CheckTool::CargoTest, recorded!("nextest-0.9.143/run.txt"), "/work/rs");
+    assert_eq!(codes(&text.failed), ["fixture::it::aborts", "fixture::tests::adds"]);
+    assert_eq!(
+        names(&text),
+        ["fixture::it::adds", "fixture::tests::panics", "fixture::tests::zero"]
+    );
+    assert_eq!(text.count, Some(5));
+    let json = read(CheckTool::CargoTest, recorded!("nextest-0.9.143/json.json"), "/work/rs");
+    assert_eq!(codes(&json.failed), ["fixture::fixture::tests::adds", "fixture::it::aborts"]);
+    assert_eq!(json.passed.len(), 3);
+    assert!(json.shown.is_some_and(|text| !text.contains("\"event\"")));
+}
+
+#[test]
+fn cargo_1_95_is_read() {
+    let run = read(CheckTool::CargoTest, recorded!("cargo-1.95.0/test.txt"), "/work/rs");
+    // What a test printed in nextest's form, or a process that was aborted, is no test of that name.
+    assert_eq!(codes(&run.failed), ["doc fixture::src/lib.rs - add", "src/lib.rs::tests::adds"]);
+    assert!(run.passed.contains_key("src/lib.rs::tests::panics"));
+    let json = read(CheckTool::CargoCheck, recorded!("cargo-1.95.0/check_hard.json"), "/work/rs");
+    let text = read(CheckTool::CargoCheck, recorded!("cargo-1.95.0/check_hard.txt"), "/work/rs");
+    assert_eq!(codes(&json.errors), ["E0308"]);
+    assert_eq!(codes(&text.errors), ["E0308"]);
+    let soft = read(CheckTool::CargoCheck, recorded!("cargo-1.95.0/check_soft.json"), "/work/rs");
+    assert_eq!((codes(&soft.errors), codes(&soft.soft)), (vec![], vec!["E0425"]));
+    let broken = read(CheckTool::CargoTest, recorded!("cargo-1.95.0/test_broken.txt"), "/work/rs");
+    assert_eq!(
+        lines(&broken.errors)[0],
+        "tests/soft.rs:2 E0425 cannot find function `missing` in crate `fixture`"
+    );
+}
+
+#[test]
+fn vitest_is_read_in_text_and_json() {
+    let failed = ["v/math.test.mjs > math > adds"];
+    let passed = [
+        "v/math.test.mjs > math > deep > is > nested",
+        "v/math.test.mjs > math > multiplies",
+        "v/math.test.mjs > stands alone",
+        "v/ok.test.mjs > fine",
+    ];
+    let json = read(CheckTool::Vitest, recorded!("vitest-4.1.12/json.json"), "/work/js");
+    let verbose = read(CheckTool::Vitest, recorded!("vitest-4.1.12/verbose.txt"), "/work/js");
+    let default = read(CheckTool::Vitest, recorded!("vitest-4.1.12/default.txt"), "/work/js");
+    for run in [&json, &verbose, &default] {
+        assert_eq!(codes(&run.failed), failed);
+        assert_eq!(lines(&run.errors), ["v/broken.test.mjs:0  test file failed to run"]);
+    }
+    assert_eq!((names(&json), names(&verbose)), (passed.to_vec(), passed.to_vec()));
+    assert_eq!((names(&default), default.count), (vec![], Some(5)));
+    assert!(json.shown.is_some_and(|text| text.contains("expected -1 to be 3")));
+    let ok = read(CheckTool::Vitest, recorded!("vitest-4.1.12/ok.txt"), "/work/js");
+    assert_eq!((ok.failed.len(), ok.count), (0, Some(1)));
+}
+
+#[test]
+fn jest_is_read_in_text_and_json() {
+    let passed = [
+        "j/math.test.js > math > deep > is › nested",
+        "j/math.test.js > math > multiplies",
+        "j/math.test.js > stands alone",
+        "j/ok.test.js > fine",
+    ];
+    let json = read(CheckTool::Jest, recorded!("jest-30.5.2/json.json"), "/work/js");
+    let verbose = read(CheckTool::Jest, recorded!("jest-30.5.2/verbose.txt"), "/work/js");
+    let default = read(CheckTool::Jest, recorded!("jest-30.5.2/default.txt"), "/work/js");
+    for run in [&json, &verbose, &default] {
+        assert_eq!(codes(&run.failed), ["j/math.test.js > math > adds"]);
+        assert_eq!(lines(&run.errors), ["j/broken.test.js:0  test file failed to run"]);
+    }
+    assert_eq!(names(&json), passed);
+    assert_eq!(names(&verbose), passed.map(|name| name.replace(" › ", " > ")));
+    assert_eq!((names(&default), default.count), (vec![], Some(5)));
+}
+
+#[test]
+fn node_is_read_in_tap_and_spec() {
+    let tap = read(CheckTool::NodeTest, recorded!("node-20.20.2/tap.txt"), "/work/js");
+    let spec = read(CheckTool::NodeTest, recorded!("node-20.20.2/spec.txt"), "/work/js");
+    for run in [&tap, &spec] {
+        assert_eq!(codes(&run.failed), ["math > adds"]);
+        assert_eq!(names(run), ["math > deep > is # nested", "math > multiplies", "stands alone"]);
+        assert_eq!(lines(&run.errors), ["n/broken.test.js:0  test file failed to run"]);
+        assert_eq!(run.count, Some(5));
+    }
+}
+
+#[test]
+fn mocha_is_read_in_text_and_json() {
+    let spec = read(CheckTool::Mocha, recorded!("mocha-12.0.3/spec.txt"), "/work/js");
+    assert_eq!(codes(&spec.failed), ["math > adds"]);
+    assert_eq!(names(&spec), ["math > deep > is # nested", "math > multiplies"]);
+    assert_eq!(spec.count, Some(3));
+    let json = read(CheckTool::Mocha, recorded!("mocha-12.0.3/json.json"), "/work/js");
+    assert_eq!(codes(&json.failed), ["math adds"]);
+    assert_eq!(names(&json), ["math deep is # nested", "math multiplies"]);
+    let broken = read(CheckTool::Mocha, recorded!("mocha-12.0.3/broken.txt"), "/work/js");
+    assert_eq!(broken.errors.len(), 1);
+}
+
+#[test]
+fn unittest_is_read_with_and_without_names() {
+    let failed =
+        ["u.test_calc.Calc.test_add", "u.test_calc.Calc.test_error", "u.test_calc.Calc.test_sub"];
+    let verbose = read(CheckTool::Unittest, recorded!("unittest-3.11.7/verbose.txt"), "/work/py");
+    let default = read(CheckTool::Unittest, recorded!("unittest-3.11.7/default.txt"), "/work/py");
+    for run in [&verbose, &default] {
+        assert_eq!(codes(&run.failed), failed);
+        assert_eq!(lines(&run.errors), ["u/test_bad.py:0  test module failed to load"]);
+        assert_eq!(run.count, Some(6));
+    }
+    assert_eq!(names(&verbose), ["u.test_calc.Calc.test_known", "u.test_calc.Calc.test_zero"]);
+}
+
+#[test]
+fn newer_type_checkers_are_read() {
+    let plain = read(CheckTool::Tsc, recorded!("tsc-7.0.2/plain.txt"), "/work/ts");
+    let pretty = read(CheckTool::Tsc, recorded!("tsc-7.0.2/pretty.txt"), "/work/ts");
+    assert_eq!(codes(&plain.errors), ["TS2322", "TS2322", "TS2345"]);
+    assert_eq!(pretty.errors, plain.errors);
+    let empty = read(CheckTool::Tsc, recorded!("tsc-7.0.2/noinputs.txt"), "/work/ts");
+    assert_eq!(codes(&empty.errors), ["TS18003"]);
+    let text = read(CheckTool::Mypy, recorded!("mypy-2.4.1/text.txt"), "/work/py");
+    let json = read(CheckTool::Mypy, recorded!("mypy-2.4.1/json.json"), "/work/py");
+    assert_eq!(codes(&text.errors).len(), 4);
+    assert_eq!(json.errors, text.errors);
+    let json = read(CheckTool::Pyright, recorded!("pyright-1.1.414/json.json"), "/work/py");
+    let text = read(CheckTool::Pyright, recorded!("pyright-1.1.414/text.txt"), "/work/py");
+    assert_eq!(json.errors.len(), 3);
+    // In its text the rule stands behind the last of a message's lines.
+    assert_eq!(text.errors.len(), 3);
+}
+
+#[test]
+fn pytest_9_is_read() {
+    let run = read(CheckTool::Pytest, recorded!("pytest-9.2.0/ours.txt"), "/work/py");
+    let failed = [
+        "tests/test_calc.py::TestC::test_sub",
+        "tests/test_calc.py::test_add",
+        "tests/test_calc.py::test_p[a - b]",
+    ];
+    assert_eq!(codes(&run.failed), failed);
+    assert_eq!(
+        names(&run),
+        [
+            "tests/test_calc.py::TestC::test_m",
+            "tests/test_calc.py::test_p[ok]",
+            "tests/test_calc.py::test_x"
+        ]
+    );
+    assert_eq!(lines(&run.errors), ["tests/test_bad.py:0  ERROR"]);
+    let stopped = read(CheckTool::Pytest, recorded!("pytest-9.2.0/default.txt"), "/work/py");
+    assert_eq!(stopped.errors.len(), 1);
+}
+
+#[test]
+fn go_1_19_is_read_and_a_missing_module_is_no_error_in_the_code() {
+    let vet = read(CheckTool::GoBuild, recorded!("go-1.19.8/vet.txt"), "/work/go");
+    assert_eq!(vet.errors.len(), 1);
+    for output in [recorded!("go-1.19.8/test.json"), recorded!("go-1.19.8/verbose.txt")] {
+        let run = read(CheckTool::GoTest, output, "/work/go");
+        // A line that looks like an outcome is one to Go's own reader, too.
+        assert_eq!(codes(&run.failed), ["example/fix.TestAdd", "example/fix.TestForged"]);
+        assert!(run.passed.contains_key("example/fix.TestOk/sub_case"));
+        assert!(!run.passed.contains_key("example/fix.TestSkip"));
+    }
+    for output in [recorded!("go-1.19.8/missing.txt"), recorded!("go-1.19.8/missing_required.txt")]
+    {
+        assert!(read(CheckTool::GoBuild, output, "/work/go").is_clean());
+    }
 }
 
 #[test]

@@ -65,6 +65,13 @@ impl Group {
         self.0.push(dir.to_owned());
     }
 
+    /// Lets none of the job's processes fork any more, where there is a group that can.
+    pub(in super::super) fn forbid_forks(&self) {
+        for limit in self.0.iter().map(|dir| dir.join("pids.max")).filter(|file| file.exists()) {
+            let _ = std::fs::write(limit, "0");
+        }
+    }
+
     /// Puts a job's init into them.
     pub(super) fn add(&self, pid: Pid) -> Result<(), String> {
         self.0.iter().try_for_each(|dir| {

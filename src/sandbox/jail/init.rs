@@ -3,7 +3,8 @@
 //! It sets the view up, forks for the program, reaps, passes a request to end on, and reports how
 //! the program ended. It dies with the warden (parent-death signal, and the end of the control
 //! socket), and the kernel kills every process of the namespace with it. In the weaker tiers it is
-//! only a subreaper, and ends the job's processes by descent. Never here: output, time limits.
+//! only a subreaper: it stays until it has ended the job's processes, whoever asked for that, and
+//! outlives a dead warden for as long as that takes. Never here: output, time limits.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -16,7 +17,7 @@ use super::super::sys;
 use super::super::tier::Tier;
 use super::super::warden::proto::{WireError, WireSpec};
 use super::view::{AtStep, ViewPlan};
-use super::{GO, Material, Report, limits, start, view};
+use super::{GO, KILL, Material, PROVEN, Report, limits, start, view};
 
 /// Runs as the init, in a process that was just forked. Never returns.
 pub(super) fn main(material: Material<'_>, control: OwnedFd, user_namespace: bool) -> ! {
@@ -37,7 +38,9 @@ pub(super) struct Init<'a> {
 fn run(material: Material<'_>, control: OwnedFd, user_namespace: bool) -> i32 {
     let Material { spec, tier, filters, stdin, output, .. } = material;
     let Ok([control, stdin, output]) = sys::keep_only([control, stdin, output]) else { return 71 };
-    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    if tier == Tier::Namespaces {
+        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    }
     let init = Init { spec, tier, filters, control };
     if !init.released() {
         return 0;
@@ -115,17 +118,19 @@ impl Init<'_> {
 
     /// Ends the init. In the strong tier that ends the job.
     fn leave(&self) -> i32 {
-        if self.tier != Tier::Namespaces {
-            descent::kill_below(rustix::process::getpid(), descent::PATIENCE);
+        if self.tier == Tier::Namespaces || descent::end_children(descent::PATIENCE) {
+            PROVEN
+        } else {
+            74
         }
-        0
     }
 
-    /// Takes a word of the warden; false when the warden is gone.
+    /// Takes a word of the warden; false when the warden wants the end or is gone.
     fn obey(&self) -> bool {
         let mut word = [0; 8];
         match rustix::net::recv(&self.control, &mut word[..], RecvFlags::DONTWAIT) {
             Ok((_, 0)) => false,
+            Ok((_, length)) if word.get(..length) == Some(KILL) => false,
             Ok(_) => {
                 self.terminate();
                 true

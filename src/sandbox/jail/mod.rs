@@ -26,9 +26,10 @@ use super::tier::Tier;
 use super::warden::proto::{WireError, WireSpec};
 
 pub(super) use group::Group;
+pub(super) use mounts::{mount_overlay, mount_something, unmount_overlay};
 pub(super) use scratch::Scratch;
 pub(super) use seccomp::{Filters, Sockets};
-use view::AtStep;
+pub(super) use view::AtStep;
 
 /// Tidies up after wardens that were killed before they could.
 pub(super) fn sweep() {
@@ -62,6 +63,10 @@ pub(super) enum Report {
 pub(super) const GO: &[u8] = b"g";
 /// From the warden to the init: ask all processes to end.
 pub(super) const TERMINATE: &[u8] = b"t";
+/// From the warden to the init of a weaker tier: kill all processes, and end when that is proven.
+pub(super) const KILL: &[u8] = b"k";
+/// Exit status of an init that proved that nothing of its job is alive.
+pub(super) const PROVEN: i32 = 0;
 
 /// What a job is made of, besides its description.
 pub(super) struct Material<'a> {
@@ -154,7 +159,7 @@ fn fork_confined(flags: libc::c_int) -> Result<(Forked, bool), String> {
 }
 
 /// Maps ids one to one: all of them where that is allowed (root), else the caller's own.
-fn map_ids(pid: Pid) -> Result<(), String> {
+pub(super) fn map_ids(pid: Pid) -> Result<(), String> {
     let dir = format!("/proc/{}", pid.as_raw_nonzero());
     if rustix::process::geteuid().is_root() {
         let all = |file: &str| {

@@ -3,11 +3,13 @@
 //! Never here: paths of the job's view.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags};
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+};
 
 use super::super::sys::{self, MountAttributes};
 use super::view::{AtStep, What};
@@ -113,51 +115,104 @@ fn new_mount(
     make().at_step(format_args!("mount a new {kind}"))
 }
 
-/// A detached overlay. Inside a user namespace its marks are attributes that a user may set.
+/// A detached overlay. Inside a user namespace its marks are attributes that a user may set; elsewhere
+/// directories of a lower layer can be renamed. A `once` overlay is never mounted again on its upper
+/// directory, so that nothing needs to be brought to the disk for it.
+///
+/// The layers are opened first and named by descriptor: their names may be as long as they like and
+/// hold whatever they like.
 pub(super) fn overlay(
     lower: &[OsString],
     upper: &OsStr,
     work: &OsStr,
     user_namespace: bool,
+    once: bool,
 ) -> Result<OwnedFd, String> {
-    let joined = join_lower(lower);
-    new_mount("overlay", MountAttrFlags::MOUNT_ATTR_NODEV, |fs| {
-        rustix::mount::fsconfig_set_string(fs, "lowerdir", joined.as_os_str())?;
-        rustix::mount::fsconfig_set_string(fs, "upperdir", upper)?;
-        rustix::mount::fsconfig_set_string(fs, "workdir", work)?;
-        if user_namespace {
-            rustix::mount::fsconfig_set_flag(fs, "userxattr")?;
-        }
-        Ok(())
-    })
-    .map_err(|error| format!("overlay with upper {}: {error}", upper.display()))
-}
-
-/// The layers in overlayfs's own syntax: `:` between them, `\` before a `:` or a `\` of a name.
-fn join_lower(lower: &[OsString]) -> OsString {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    let mut joined = Vec::new();
-    for (index, layer) in lower.iter().enumerate() {
-        if index > 0 {
-            joined.push(b':');
-        }
-        for &byte in layer.as_bytes() {
-            if matches!(byte, b':' | b'\\') {
-                joined.push(b'\\');
+    let opened = lower.iter().map(OsString::as_os_str).chain([upper, work]).map(open_layer);
+    let opened = opened.collect::<Result<Vec<OwnedFd>, String>>()?;
+    let names: Vec<String> =
+        opened.iter().map(|fd| format!("/proc/self/fd/{}", fd.as_raw_fd())).collect();
+    let (lower, ends) = names.split_at(lower.len());
+    let mount = |once: bool| {
+        new_mount("overlay", MountAttrFlags::MOUNT_ATTR_NODEV, |fs| {
+            rustix::mount::fsconfig_set_string(fs, "lowerdir", lower.join(":"))?;
+            rustix::mount::fsconfig_set_string(fs, "upperdir", ends[0].as_str())?;
+            rustix::mount::fsconfig_set_string(fs, "workdir", ends[1].as_str())?;
+            if user_namespace {
+                rustix::mount::fsconfig_set_flag(fs, "userxattr")?;
+            } else {
+                rustix::mount::fsconfig_set_string(fs, "redirect_dir", "on")?;
+                rustix::mount::fsconfig_set_string(fs, "metacopy", "off")?;
             }
-            joined.push(byte);
-        }
-    }
-    OsString::from_vec(joined)
+            if once { rustix::mount::fsconfig_set_flag(fs, "volatile") } else { Ok(()) }
+        })
+    };
+    // Kernels before 5.10 have no volatile ones.
+    let made = mount(once).or_else(|error| if once { mount(false) } else { Err(error) });
+    made.map_err(|error| format!("overlay with upper {}: {error}", upper.display()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn open_layer(path: &OsStr) -> Result<OwnedFd, String> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+        .at_step(format_args!("open the layer {}", path.display()))
+}
 
-    #[test]
-    fn layers_with_colons_and_backslashes_are_escaped() {
-        let lower = ["/a:b".into(), "/c\\d".into()];
-        assert_eq!(join_lower(&lower), "/a\\:b:/c\\\\d");
+/// Mounts an overlay on `root` in a directory that holds `upper` and `work`, too; with `memory` these
+/// three are made in a file system in memory of at most so many bytes. Gives its top and its upper
+/// directory.
+pub(in super::super) fn mount_overlay(
+    lower: &[OsString],
+    dir: &Path,
+    memory: Option<u64>,
+    user_namespace: bool,
+) -> Result<[OwnedFd; 2], String> {
+    if let Some(bytes) = memory {
+        attach(&tmpfs(bytes, "0700")?, dir)?;
+        for name in ["upper", "work", "root"] {
+            make_directory(&dir.join(name))?;
+        }
     }
+    let [upper, work, root] = ["upper", "work", "root"].map(|name| dir.join(name));
+    let mounted = overlay(lower, upper.as_os_str(), work.as_os_str(), user_namespace, true)
+        .and_then(|mount| attach(&mount, &root))
+        .and_then(|()| Ok([open_directory(&root)?, open_directory(&upper)?]));
+    if mounted.is_err() {
+        unmount_overlay(dir, memory.is_some());
+    }
+    mounted
+}
+
+/// Lets an overlay of [`mount_overlay`] go. That it is gone is no error.
+pub(in super::super) fn unmount_overlay(dir: &Path, memory: bool) {
+    let _ = rustix::mount::unmount(dir.join("root"), UnmountFlags::DETACH);
+    if memory {
+        let _ = rustix::mount::unmount(dir, UnmountFlags::DETACH);
+    }
+}
+
+fn attach(mount: &OwnedFd, at: &Path) -> Result<(), String> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    rustix::mount::move_mount(mount, "", CWD, at, flags)
+        .at_step(format_args!("mount at {}", at.display()))
+}
+
+fn make_directory(path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::DirBuilderExt;
+    // What is merged shows the mode of the upper directory.
+    std::fs::DirBuilder::new()
+        .mode(0o755)
+        .create(path)
+        .at_step(format_args!("make {}", path.display()))
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, String> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).at_step(format_args!("open {}", path.display()))
+}
+
+/// Whether anything can be mounted at all: a file system in memory over `/`, in namespaces that end
+/// with the caller.
+pub(in super::super) fn mount_something() -> Result<(), String> {
+    attach(&skeleton()?, Path::new("/"))
 }

@@ -54,6 +54,11 @@ impl Scratch {
         Ok(top)
     }
 
+    /// Where it is.
+    pub(in super::super) fn path(&self) -> &Path {
+        &self.0
+    }
+
     fn take(
         &self,
         mount: WireMount,

@@ -32,6 +32,14 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_clock_adjtime, libc::SYS_adjtimex, libc::SYS_vhangup, libc::SYS_fanotify_init,
 ];
 
+/// Ways to other processes that are not in any namespace of the weaker tier.
+#[rustfmt::skip]
+const UNCONNECTED: &[libc::c_long] = &[
+    libc::SYS_shmget, libc::SYS_shmat, libc::SYS_shmctl, libc::SYS_semget, libc::SYS_semop,
+    libc::SYS_semtimedop, libc::SYS_semctl, libc::SYS_msgget, libc::SYS_msgsnd, libc::SYS_msgrcv,
+    libc::SYS_msgctl, libc::SYS_mq_open, libc::SYS_mq_unlink,
+];
+
 /// Calls that answer `ENOSYS`, so that libraries take their older way: clone3 hides its flags from a
 /// filter, and io_uring does what a filter refuses.
 const ABSENT: &[libc::c_long] = &[
@@ -61,7 +69,8 @@ const FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6
 pub(in super::super) enum Sockets {
     /// Those of a network namespace of its own, or the operator's own setup command.
     Namespaced,
-    /// None: without a network namespace every socket would be the host's. `socketpair` stays.
+    /// None: without a network namespace every socket would be the host's, and without one for it
+    /// every System V object and message queue, too. `socketpair` stays.
     None,
 }
 
@@ -77,6 +86,9 @@ impl Filters {
     pub(in super::super) fn compile(sockets: Sockets) -> Result<Self, String> {
         let mut refused: Rules = REFUSED.iter().map(|&call| (call, vec![])).collect();
         refused.insert(libc::SYS_clone, clone_rules()?);
+        if sockets == Sockets::None {
+            refused.extend(UNCONNECTED.iter().map(|&call| (call, vec![])));
+        }
         refused.insert(libc::SYS_ioctl, terminal_rules()?);
         let absent = ABSENT.iter().map(|&call| (call, vec![])).collect();
         let mut programs = vec![

@@ -12,7 +12,7 @@ const PROGRAMS: [&str; 9] =
 
 /// What programs need of `/etc`. Never a file that may hold a secret: no shadow, no private keys,
 /// no client configuration.
-pub(super) const ETC: [&str; 18] = [
+pub(super) const ETC: [&str; 21] = [
     "passwd",
     "group",
     "nsswitch.conf",
@@ -31,6 +31,10 @@ pub(super) const ETC: [&str; 18] = [
     "services",
     "mime.types",
     "os-release",
+    // pip fails where these are there and can't be read, as in the weaker tier.
+    "debian_version",
+    "lsb-release",
+    "redhat-release",
 ];
 
 /// What a job with the host's network needs beside that to resolve names.

@@ -19,7 +19,7 @@ use super::mounts::{self, bind, overlay, procfs, tmpfs};
 use super::system;
 
 /// Names the step that failed, so that an operator can tell what to change.
-pub(super) trait AtStep<T> {
+pub(in super::super) trait AtStep<T> {
     /// Turns an error into `STEP: REASON`.
     fn at_step(self, step: impl Display) -> Result<T, String>;
 }
@@ -87,7 +87,7 @@ fn part(mount: &WireMount, user_namespace: bool) -> Result<Part, String> {
         WireMount::ReadWrite { from, at } => (at, bind(Path::new(from), false)?),
         WireMount::Tmp { at, bytes } => (at, What::Tree(tmpfs(*bytes, "0755")?)),
         WireMount::Overlay { lower, upper, work, at } => {
-            (at, What::Tree(overlay(lower, upper, work, user_namespace)?))
+            (at, What::Tree(overlay(lower, upper, work, user_namespace, false)?))
         }
     };
     let at = PathBuf::from(at);

@@ -11,6 +11,7 @@ use super::{JOB_HOME, Search};
 pub(super) fn find(search: &mut Search<'_>) {
     let Some(go) = search.program("go") else { return };
     search.show_installation(&go);
+    search.toolchains.caches.extend(super::caches::of_go());
     let modules = search.home.join("go/pkg/mod");
     if modules.is_dir() {
         search.show(&modules);

@@ -5,6 +5,7 @@
 //! never reads the environment. One file per family of tools. A tool in the system's own
 //! directories needs no mount.
 
+mod caches;
 mod go;
 mod node;
 mod python;
@@ -32,14 +33,23 @@ pub struct Toolchains {
     pub env: Vec<(OsString, OsString)>,
     /// Name and program of each tool, for `doctor`.
     pub found: Vec<(String, PathBuf)>,
+    /// Where they look for dependencies.
+    caches: Vec<caches::Cache>,
 }
 
 /// Finds the tools on `path`. `home` is the user's home directory, in which they keep their parts.
 pub fn discover(path: &OsStr, home: &Path) -> Toolchains {
+    discover_for(path, home, &[])
+}
+
+/// As [`discover`], with the interpreters that the virtual environments in `environments` were made
+/// with; other directories among them are passed over.
+pub fn discover_for(path: &OsStr, home: &Path, environments: &[PathBuf]) -> Toolchains {
     let mut search = Search::new(path, home);
     rust::find(&mut search);
     node::find(&mut search);
     python::find(&mut search);
+    environments.iter().for_each(|dir| python::show_base_of(&mut search, dir));
     go::find(&mut search);
     search.finish()
 }
@@ -122,8 +132,20 @@ impl<'a> Search<'a> {
         self.show(program);
     }
 
+    /// In the home directory that is one made for a version (`.nvm/versions/node/v22`), or a plain one
+    /// with libraries (`miniconda3`). `.local` and `.cargo`, say, hold programs and secrets.
     fn is_private_to_tools(&self, prefix: &Path) -> bool {
-        !self.home.starts_with(prefix) && prefix.components().count() > 2
+        match prefix.strip_prefix(self.home) {
+            Err(_) => !self.home.starts_with(prefix) && prefix.components().count() > 2,
+            Ok(inside) => {
+                let hidden = inside.to_string_lossy().starts_with('.');
+                match inside.components().count() {
+                    0 => false,
+                    1 => !hidden && prefix.join("lib").is_dir(),
+                    _ => true,
+                }
+            }
+        }
     }
 
     /// Adds the `PATH`: the user's own order, without what a job can't see.
@@ -211,6 +233,53 @@ mod tests {
         assert_eq!(shown(&toolchains), [home.path().join("bin/node")]);
         let path = &toolchains.env.iter().find(|(name, _)| name == "PATH").unwrap().1;
         assert!(std::env::split_paths(path).any(|dir| dir == home.path().join("bin")));
+    }
+
+    #[test]
+    fn the_interpreter_behind_a_virtual_environment_is_shown() {
+        let (home, opt) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let prefix = opt.path().canonicalize().unwrap().join("python");
+        tool(&prefix.join("bin/python3"));
+        let environment = home.path().join("checkout/.venv");
+        std::fs::create_dir_all(&environment).unwrap();
+        let config = format!("home = {}\nversion = 3.12.1\n", prefix.join("bin").display());
+        std::fs::write(environment.join("pyvenv.cfg"), config).unwrap();
+        let find = |dirs: &[PathBuf]| discover_for(OsStr::new("/nonesuch"), home.path(), dirs);
+        assert!(shown(&find(&[environment.clone()])).contains(&prefix));
+        assert!(shown(&find(&[home.path().to_owned()])).is_empty());
+        std::fs::write(environment.join("pyvenv.cfg"), "home = ../x\n").unwrap();
+        assert!(shown(&find(&[environment])).is_empty());
+    }
+
+    #[test]
+    fn setup_may_fill_what_gates_only_see() {
+        let (home, caches) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let cargo = home.path().join(".cargo");
+        tool(&cargo.join("bin/cargo"));
+        std::fs::create_dir_all(cargo.join("registry")).unwrap();
+        let own = discover(cargo.join("bin").as_os_str(), home.path());
+        let at = |tools: &Toolchains, wanted: &Path| {
+            let fits = |mount: &&Mount| match mount {
+                Mount::ReadOnly { at, .. } | Mount::ReadWrite { at, .. } => at == wanted,
+                _ => false,
+            };
+            let all: Vec<Mount> = tools.mounts.iter().filter(fits).cloned().collect();
+            assert_eq!(all.len(), 1, "{tools:?}");
+            all[0].clone()
+        };
+        let registry = cargo.join("registry");
+        let from = caches.path().join("cargo/registry");
+        let (filling, after) =
+            (own.filling(caches.path()).unwrap(), own.after_filling(caches.path()));
+        let shown = Mount::ReadOnly { from: registry.clone(), at: registry.clone() };
+        assert_eq!(at(&own, &registry), shown);
+        let filled = Mount::ReadWrite { from: from.clone(), at: registry.clone() };
+        assert_eq!(at(&filling, &registry), filled);
+        assert_eq!(at(&after, &registry), Mount::ReadOnly { from, at: registry });
+        let offline =
+            |tools: &Toolchains| tools.env.iter().any(|(name, _)| name == "CARGO_NET_OFFLINE");
+        assert!(offline(&own) && offline(&after) && !offline(&filling));
+        assert!(caches.path().join("cargo/.package-cache").is_file());
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub(super) fn find(search: &mut Search<'_>) {
             search.show_installation(&program);
         }
     }
+    search.toolchains.caches.extend(super::caches::of_npm());
     search.env("npm_config_offline", "true");
     search.env("npm_config_audit", "false");
     search.env("npm_config_fund", "false");

@@ -19,9 +19,26 @@ pub(super) fn find(search: &mut Search<'_>) {
     }
     // What virtual environments of uv link to.
     search.show(&search.home.join(".local/share/uv/python"));
+    search.toolchains.caches.extend(super::caches::of_python());
     search.env("PIP_NO_INDEX", "1");
     search.env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
     search.env("PYTHONNOUSERSITE", "1");
+}
+
+/// Shows the interpreter that a virtual environment was made with, which its own programs are links to.
+pub(super) fn show_base_of(search: &mut Search<'_>, environment: &Path) {
+    let Ok(config) = std::fs::read_to_string(environment.join("pyvenv.cfg")) else { return };
+    let home = config.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "home").then(|| PathBuf::from(value.trim()))
+    });
+    let Some(home) = home.filter(|home| home.is_absolute()) else { return };
+    for name in ["python3", "python"] {
+        let program = home.join(name);
+        if super::executable(&program) {
+            return search.show_installation(&program);
+        }
+    }
 }
 
 /// The root of pyenv when the program is one of its shims.

@@ -24,6 +24,7 @@ pub(super) fn find(search: &mut Search<'_>) {
             break;
         }
     }
+    search.toolchains.caches.extend(super::caches::of_cargo(&cargo_home));
     search.env("CARGO_HOME", cargo_home);
     if let Some(home) = rustup_home {
         // The programs in `bin` are rustup's proxies: they choose the toolchain by the repository's

@@ -3,23 +3,26 @@
 //! Nothing here forks a job. The warden is started with an empty environment but for a secret that
 //! the probes try to find. Never here: permits (`launcher` asks for one).
 
-use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::collections::{HashMap, VecDeque};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use tokio::sync::oneshot;
 
 use super::super::job::{JobExit, JobSpec, SandboxError};
+use super::super::overlay::{Overlay, OverlayKind, OverlaySpec};
 use super::super::sys;
 use super::super::tier::Tier;
 use super::WARDEN_ARGUMENT;
+use super::files;
 use super::proto::{self, Reply, Request};
 use super::table::Reaped;
 use crate::model::RunToken;
@@ -53,7 +56,26 @@ struct Shared {
 struct Waiters {
     jobs: HashMap<u64, oneshot::Sender<Ending>>,
     tokens: HashMap<u64, oneshot::Sender<Reaped>>,
+    mounts: HashMap<u64, mpsc::Sender<Result<Arrived, String>>>,
     gone: Option<String>,
+}
+
+/// An overlay as it comes from the warden: its top and its upper directory.
+type Arrived = (OverlayKind, OwnedFd, OwnedFd);
+
+/// A mount in the warden's namespaces. Dropping it takes it away.
+#[derive(Debug)]
+pub struct Mounted {
+    dir: PathBuf,
+    memory: bool,
+    warden: Warden,
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let dir = std::mem::take(&mut self.dir).into();
+        let _ = self.warden.send(&Request::Unmount { dir, memory: self.memory }, &[]);
+    }
 }
 
 /// A started job, not yet ended. Dropping it kills the job.
@@ -143,6 +165,26 @@ impl Warden {
         let _ = self.send(&Request::EndToken { id, token: token.as_str().into() }, &[]);
     }
 
+    /// Mounts an overlay in the warden's namespaces and waits for it.
+    pub(crate) fn mount_overlay(&self, spec: &OverlaySpec) -> Result<Overlay, SandboxError> {
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, arrived) = mpsc::channel();
+        {
+            let mut waiters = lock(&self.0.waiters);
+            waiters.check()?;
+            waiters.mounts.insert(id, sender);
+        }
+        let lower = spec.lower.iter().map(Into::into).collect();
+        let dir = spec.dir.clone().into();
+        let (kind, memory) = (spec.kind, spec.memory);
+        self.send(&Request::Mount { id, kind, lower, dir, memory }, &[])?;
+        let (kind, root, upper) =
+            arrived.recv().map_err(|_| self.gone())?.map_err(SandboxError::Setup)?;
+        let (dir, memory) = (spec.dir.clone(), memory.is_some());
+        let mounted = Mounted { dir, memory, warden: self.clone() };
+        Ok(Overlay::new(root, upper, kind, mounted))
+    }
+
     fn stop(&self, id: u64, force: bool) {
         let _ = self.send(&Request::Stop { id, force }, &[]);
     }
@@ -225,18 +267,19 @@ fn spawn(options: &WardenOptions, socket: UnixStream, secret: &str) -> std::io::
 }
 
 /// Hands replies on until the warden is gone, then reaps it.
-fn listen(mut socket: UnixStream, mut child: Child, waiters: &Mutex<Waiters>) {
+fn listen(socket: UnixStream, mut child: Child, waiters: &Mutex<Waiters>) {
     let mut received = Vec::new();
+    let mut arrived = VecDeque::new();
     let mut chunk = vec![0; 64 << 10];
     loop {
-        match socket.read(&mut chunk) {
+        match files::receive(&socket, &mut chunk, &mut arrived) {
             Ok(0) => break,
             Ok(length) => received.extend(&chunk[..length]),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(Errno::INTR) => {}
             Err(_) => break,
         }
         while let Ok(Some((reply, payload))) = proto::decode(&mut received) {
-            hand_on(waiters, reply, payload);
+            hand_on(waiters, reply, payload, &mut arrived);
         }
     }
     let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
@@ -244,9 +287,15 @@ fn listen(mut socket: UnixStream, mut child: Child, waiters: &Mutex<Waiters>) {
     waiters.gone = Some(format!("it ended ({status})"));
     waiters.jobs.clear();
     waiters.tokens.clear();
+    waiters.mounts.clear();
 }
 
-fn hand_on(waiters: &Mutex<Waiters>, reply: Reply, output: Vec<u8>) {
+fn hand_on(
+    waiters: &Mutex<Waiters>,
+    reply: Reply,
+    output: Vec<u8>,
+    arrived: &mut VecDeque<OwnedFd>,
+) {
     let mut waiters = lock(waiters);
     match reply {
         Reply::Ended { id, status, dropped, micros } => {
@@ -264,6 +313,19 @@ fn hand_on(waiters: &Mutex<Waiters>, reply: Reply, output: Vec<u8>) {
         Reply::TokenEnded { id, killed, survivors } => {
             if let Some(waiter) = waiters.tokens.remove(&id) {
                 let _ = waiter.send(Reaped { killed, survivors });
+            }
+        }
+        Reply::Mounted { id, kind } => {
+            let (Some(root), Some(upper)) = (arrived.pop_front(), arrived.pop_front()) else {
+                return;
+            };
+            if let Some(waiter) = waiters.mounts.remove(&id) {
+                let _ = waiter.send(Ok((kind, root, upper)));
+            }
+        }
+        Reply::NotMounted { id, step } => {
+            if let Some(waiter) = waiters.mounts.remove(&id) {
+                let _ = waiter.send(Err(step));
             }
         }
     }

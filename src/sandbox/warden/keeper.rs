@@ -4,37 +4,70 @@
 //! Nothing here blocks on a job of the strong tier. Never here: the engine's socket (`server`).
 
 use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::super::descent;
 use super::super::jail::{
-    self, Filters, Group, Material, Report, Running, Scratch, Sockets, TERMINATE,
+    self, Filters, Group, KILL, Material, PROVEN, Report, Scratch, Sockets, TERMINATE,
 };
+use super::super::overlay::OverlayKind;
 use super::super::tier::Tier;
+use super::meter::{Found, Meter};
 use super::output::Output;
 use super::pipes::{Side, input_of, pipe};
 use super::proto::{Reply, Request, WireError, WireSpec, WireStatus};
+use super::realm;
 use super::table::{Cause, Entry, Reaped, Table, Waiting};
 
 /// Time between the request to end and the kill (contract R9).
 const GRACE: Duration = Duration::from_secs(2);
+/// How long the init of a weaker tier may take to end its job, longer than it tries: then the warden
+/// does it.
+const TRUST: Duration = Duration::from_secs(25);
 /// How long the death of killed jobs is waited for before they are named as survivors.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The most output that is kept, whatever the job's limit: it has to fit into one frame.
 const MAX_OUTPUT: usize = 256 << 20;
+/// With less than so many bytes left on a disk a job is ended even if it holds nothing that can be seen.
+const EMERGENCY: u64 = 64 << 20;
 /// Read at once.
 const CHUNK: usize = 64 << 10;
+
+/// Something to say to the engine.
+pub(super) struct Message {
+    /// What.
+    pub reply: Reply,
+    /// A job's output.
+    pub payload: Vec<u8>,
+    /// Open files that go with it.
+    pub files: Vec<OwnedFd>,
+}
+
+/// An overlay to mount.
+struct Wanted<'a> {
+    id: u64,
+    kind: Option<OverlayKind>,
+    lower: &'a [OsString],
+    dir: &'a Path,
+    memory: Option<u64>,
+}
 
 /// The jobs, and what is to be said of them to the engine.
 pub(super) struct Keeper {
     /// The jobs.
     pub table: Table,
-    /// Replies that wait for being sent, with their payloads.
-    pub replies: Vec<(Reply, Vec<u8>)>,
+    /// Replies that wait for being sent.
+    pub replies: Vec<Message>,
+    /// The warden's own namespaces, or why there are none.
+    realm: Result<OverlayKind, String>,
     namespaced: Result<Filters, String>,
     unconnected: Result<Filters, String>,
 }
@@ -46,13 +79,14 @@ impl Keeper {
         Self {
             table: Table::default(),
             replies: Vec::new(),
+            realm: realm::enter(),
             namespaced: Filters::compile(Sockets::Namespaced),
             unconnected: Filters::compile(Sockets::None),
         }
     }
 
     fn reply(&mut self, reply: Reply, payload: Vec<u8>) {
-        self.replies.push((reply, payload));
+        self.replies.push(Message { reply, payload, files: Vec::new() });
     }
 
     /// Does what the engine asks for.
@@ -67,6 +101,31 @@ impl Keeper {
             }
             Request::Stop { id, force } => self.stop(id, force, Cause::Killed),
             Request::EndToken { id, token } => self.end_token(id, token),
+            Request::Mount { id, kind, lower, dir, memory } => {
+                self.mount(Wanted { id, kind, lower: &lower, dir: dir.as_ref(), memory });
+            }
+            Request::Unmount { dir, memory } => jail::unmount_overlay(dir.as_ref(), memory),
+        }
+    }
+
+    /// Mounts an overlay in the warden's own namespaces, or for a trial in others.
+    fn mount(&mut self, wanted: Wanted<'_>) {
+        let Wanted { id, kind, lower, dir, memory } = wanted;
+        let mounted = match (kind, &self.realm) {
+            (Some(kind), own) if *own != Ok(kind) => {
+                realm::mount_apart(kind, lower, dir, memory).map(|files| (kind, files))
+            }
+            (_, own) => own.clone().and_then(|own| {
+                let user = own == OverlayKind::User;
+                Ok((own, jail::mount_overlay(lower, dir, memory, user)?.into()))
+            }),
+        };
+        match mounted {
+            Ok((kind, files)) => {
+                let reply = Reply::Mounted { id, kind };
+                self.replies.push(Message { reply, payload: Vec::new(), files });
+            }
+            Err(step) => self.reply(Reply::NotMounted { id, step }, Vec::new()),
         }
     }
 
@@ -90,6 +149,7 @@ impl Keeper {
         let (output_pipe, output) = pipe(Side::Reads)?;
         let (stdin, input) = input_of(stdin)?;
         let group = Group::make(&spec, id);
+        let meter = Meter::of(&spec, scratch.as_ref().map(Scratch::path));
         let material = Material { spec: &spec, tier, group: &group, filters, stdin, output };
         let running = jail::spawn(material)?;
         let started = Instant::now();
@@ -105,10 +165,12 @@ impl Keeper {
             // A limit too large for the clock is none.
             deadline: started.checked_add(spec.wall).unwrap_or(started + GRACE * 1_000_000),
             kill_at: None,
+            killed: false,
             cause: None,
+            meter,
             report: None,
             _scratch: scratch,
-            _group: group,
+            group,
         };
         self.table.jobs.insert(id, entry);
         Ok(())
@@ -118,8 +180,12 @@ impl Keeper {
         let Some(entry) = self.table.jobs.get_mut(&id) else { return };
         entry.cause.get_or_insert(cause);
         if force {
-            kill(entry.tier, &entry.running);
-            entry.kill_at = Some(Instant::now() + PATIENCE);
+            match entry.killed {
+                false => kill(entry),
+                true => kill_without_init(entry),
+            }
+            entry.killed = true;
+            entry.kill_at = Some(Instant::now() + TRUST);
         } else if entry.kill_at.is_none() {
             let _ = rustix::net::send(&entry.running.control, TERMINATE, SendFlags::NOSIGNAL);
             entry.kill_at = Some(Instant::now() + GRACE);
@@ -133,9 +199,9 @@ impl Keeper {
             self.stop(id, true, Cause::Killed);
         }
         let deadline = Instant::now() + PATIENCE;
-        self.table.waiting.push(Waiting { request, open, killed: 0, deadline });
+        self.table.waiting.push(Waiting { request, open, killed: 0, strays: Vec::new(), deadline });
         // A token without jobs is answered at once.
-        let done = self.table.gone(0);
+        let done = self.table.gone(0, &[]);
         self.answer_waits(done);
     }
 
@@ -177,10 +243,11 @@ impl Keeper {
     pub(super) fn finish(&mut self, id: u64) {
         let Some(mut entry) = self.table.jobs.remove(&id) else { return };
         let waited = rustix::process::waitpid(Some(entry.running.pid), WaitOptions::empty());
-        let signal = waited.ok().flatten().and_then(|(_, status)| status.terminating_signal());
-        if entry.tier != Tier::Namespaces {
-            self.kill_strays();
-        }
+        let ended = waited.ok().flatten().map(|(_, status)| status);
+        let signal = ended.and_then(|status| status.terminating_signal());
+        let proven = entry.tier == Tier::Namespaces
+            || ended.and_then(|status| status.exit_status()) == Some(PROVEN);
+        let strays = if proven { Vec::new() } else { self.kill_strays(&entry) };
         take_report(&mut entry);
         gather(&mut entry, usize::MAX);
         let micros = u64::try_from(entry.started.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -191,16 +258,18 @@ impl Keeper {
             }
             Err(error) => self.reply(Reply::Failed { id, error }, Vec::new()),
         }
-        let done = self.table.gone(id);
+        let done = self.table.gone(id, &strays);
         self.answer_waits(done);
     }
 
-    /// Kills children of the warden that are no job's init: what a dead init of a weaker tier left.
-    fn kill_strays(&self) {
+    /// Kills children of the warden that are no job's init: what the init of a weaker tier left when
+    /// its own job killed it. Answers what is still alive.
+    fn kill_strays(&self, entry: &Entry) -> Vec<String> {
+        entry.group.forbid_forks();
         let me = rustix::process::getpid();
         let inits: HashSet<Pid> = self.table.jobs.values().map(|entry| entry.running.pid).collect();
-        let strays = || descent::below_except(me, &inits);
-        descent::kill_until_gone(strays, descent::PATIENCE);
+        let alive = descent::kill_below(me, &inits, descent::PATIENCE);
+        alive.iter().map(|pid| format!("{} (process {pid})", entry.label)).collect()
     }
 
     /// Ends what is over its time, and names what does not die.
@@ -217,24 +286,91 @@ impl Keeper {
         self.answer_waits(done);
     }
 
+    /// Looks at what one job has written, of those that are due: a walk is finished before the next
+    /// begins.
+    pub(super) fn measure(&mut self) {
+        let now = Instant::now();
+        let due = |entry: &Entry| entry.meter.as_ref().map(Meter::due).filter(|due| *due <= now);
+        let jobs = self.table.jobs.iter().filter(|(_, entry)| entry.cause.is_none());
+        let next = jobs.filter_map(|(&id, entry)| Some((due(entry)?, id))).min();
+        let Some((_, id)) = next else { return };
+        let meter = self.table.jobs.get_mut(&id).and_then(|entry| entry.meter.as_mut());
+        let Some(meter) = meter else { return };
+        match meter.look(now) {
+            Found::Fine => {}
+            Found::Over => {
+                let cause = Cause::Disk { held: meter.held(), left: None };
+                self.stop(id, true, cause);
+            }
+            Found::Low(left) => self.make_room(left),
+        }
+    }
+
+    /// Ends the job that holds most, one at a time: what it held goes with its tree.
+    fn make_room(&mut self, left: u64) {
+        let ending = |entry: &Entry| matches!(entry.cause, Some(Cause::Disk { .. }));
+        if self.table.jobs.values().any(ending) {
+            return;
+        }
+        let held =
+            |(&id, entry): (&u64, &Entry)| Some((entry.meter.as_ref()?.held(), entry.started, id));
+        // What holds nothing that can be seen may hold files without a name.
+        if let Some((held, _, id)) = self.table.jobs.iter().filter_map(held).max()
+            && (held > 0 || left < EMERGENCY)
+        {
+            self.stop(id, true, Cause::Disk { held, left: Some(left) });
+        }
+    }
+
     /// Kills every job and waits for that: the engine is gone.
     pub(super) fn kill_everything(&mut self) {
         for entry in self.table.jobs.values() {
-            kill(entry.tier, &entry.running);
+            kill(entry);
         }
+        let deadline = Instant::now() + TRUST;
         for (_, entry) in self.table.jobs.drain() {
+            if !has_ended_by(&entry, deadline) {
+                kill_without_init(&entry);
+            }
             let _ = rustix::process::waitpid(Some(entry.running.pid), WaitOptions::empty());
         }
-        descent::kill_below(rustix::process::getpid(), descent::PATIENCE);
+        descent::kill_below(rustix::process::getpid(), &HashSet::new(), descent::PATIENCE);
     }
 }
 
-/// Kills a job. In the strong tier the kernel kills all of it with its init.
-fn kill(tier: Tier, running: &Running) {
-    if tier != Tier::Namespaces {
-        descent::kill_below(running.pid, descent::PATIENCE);
+/// Kills a job. In the strong tier the kernel kills all of it with its init; in the weaker tiers only
+/// the init can prove that nothing is left.
+fn kill(entry: &Entry) {
+    if entry.tier == Tier::Namespaces {
+        let _ = rustix::process::pidfd_send_signal(&entry.running.pidfd, Signal::KILL);
+    } else {
+        entry.group.forbid_forks();
+        let _ = rustix::net::send(&entry.running.control, KILL, SendFlags::NOSIGNAL);
     }
-    let _ = rustix::process::pidfd_send_signal(&running.pidfd, Signal::KILL);
+}
+
+/// Kills a job whose init does not answer: it may have been stopped by its own job.
+fn kill_without_init(entry: &Entry) {
+    if entry.tier != Tier::Namespaces {
+        descent::kill_below(entry.running.pid, &HashSet::new(), descent::PATIENCE);
+    }
+    let _ = rustix::process::pidfd_send_signal(&entry.running.pidfd, Signal::KILL);
+}
+
+/// Waits for the end of a job's init; false when it has not come by `deadline`.
+fn has_ended_by(entry: &Entry, deadline: Instant) -> bool {
+    loop {
+        let mut fds = [PollFd::from_borrowed_fd(entry.running.pidfd.as_fd(), PollFlags::IN)];
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec {
+            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match rustix::event::poll(&mut fds, Some(&left)) {
+            Err(Errno::INTR) => {}
+            answer => return answer == Ok(1),
+        }
+    }
 }
 
 fn take_report(entry: &mut Entry) {
@@ -250,9 +386,10 @@ fn take_report(entry: &mut Entry) {
 /// How a job ended, from what its init said and from the signal that ended the init, if one did.
 fn status(entry: &Entry, signal: Option<i32>) -> Result<WireStatus, WireError> {
     match (&entry.report, entry.cause) {
-        (Some(Report::Failed(error)), _) => Err(error.clone()),
         (_, Some(Cause::TimedOut)) => Ok(WireStatus::TimedOut),
+        (_, Some(Cause::Disk { held, left })) => Ok(WireStatus::DiskLimit { held, left }),
         (_, Some(Cause::Killed)) => Ok(WireStatus::Killed),
+        (Some(Report::Failed(error)), None) => Err(error.clone()),
         (Some(Report::Exited(code)), None) => Ok(WireStatus::Exited(*code)),
         (Some(Report::Signalled(signal)), None) => Ok(WireStatus::Signalled(*signal)),
         // From outside, or for want of memory: a job of the strong tier can't do that to itself.

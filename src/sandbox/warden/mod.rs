@@ -7,14 +7,17 @@
 //! may do (`jail`).
 
 mod client;
+mod files;
 mod keeper;
+mod meter;
 mod output;
 mod pipes;
 pub(crate) mod proto;
+mod realm;
 mod server;
 mod table;
 
-pub use client::{Warden, WardenOptions};
+pub use client::{Mounted, Warden, WardenOptions};
 pub use table::Reaped;
 
 pub(super) use client::{Started, secret};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::super::job::{JobSpec, JobStatus, Limits, Mount, Network, SandboxError};
+use super::super::overlay::OverlayKind;
 use super::super::tier::Tier;
 
 /// The largest frame that is taken; a longer one means that the other side is broken.
@@ -23,6 +24,16 @@ pub(crate) enum Request {
     Stop { id: u64, force: bool },
     /// Kill every job of a token, and start no further one of it.
     EndToken { id: u64, token: String },
+    /// Mount an overlay in the warden's own namespaces, or for a trial in others.
+    Mount {
+        id: u64,
+        kind: Option<OverlayKind>,
+        lower: Vec<OsString>,
+        dir: OsString,
+        memory: Option<u64>,
+    },
+    /// Let one go. There is no answer.
+    Unmount { dir: OsString, memory: bool },
 }
 
 /// From the warden.
@@ -34,6 +45,10 @@ pub(crate) enum Reply {
     Failed { id: u64, error: WireError },
     /// A token's jobs were killed.
     TokenEnded { id: u64, killed: u32, survivors: Vec<String> },
+    /// An overlay is mounted; its top and its upper directory come with this message.
+    Mounted { id: u64, kind: OverlayKind },
+    /// It could not be mounted.
+    NotMounted { id: u64, step: String },
 }
 
 /// [`JobSpec`] without its standard input, in a form that keeps every byte of paths and arguments.
@@ -51,6 +66,8 @@ pub(crate) struct WireSpec {
     pub processes: u64,
     pub file_bytes: u64,
     pub output_bytes: usize,
+    pub disk_bytes: u64,
+    pub free_bytes: u64,
 }
 
 /// [`Mount`] with every byte of its paths.
@@ -68,6 +85,7 @@ pub(crate) enum WireStatus {
     Exited(i32),
     Signalled(i32),
     TimedOut,
+    DiskLimit { held: u64, left: Option<u64> },
     Killed,
 }
 
@@ -93,6 +111,7 @@ impl From<WireStatus> for JobStatus {
             WireStatus::Exited(code) => Self::Exited(code),
             WireStatus::Signalled(signal) => Self::Signalled(signal),
             WireStatus::TimedOut => Self::TimedOut,
+            WireStatus::DiskLimit { held, left } => Self::DiskLimit { held, left },
             WireStatus::Killed => Self::Killed,
         }
     }
@@ -116,7 +135,8 @@ impl From<Mount> for WireMount {
 
 /// Splits a job's description into its wire form and its standard input.
 pub(crate) fn split(spec: JobSpec) -> (WireSpec, Vec<u8>) {
-    let Limits { wall, memory_bytes, processes, file_bytes, output_bytes } = spec.limits;
+    let Limits { wall, memory_bytes, processes, file_bytes, output_bytes, disk_bytes, free_bytes } =
+        spec.limits;
     let wire = WireSpec {
         token: spec.token.as_str().to_owned(),
         label: spec.label,
@@ -130,6 +150,8 @@ pub(crate) fn split(spec: JobSpec) -> (WireSpec, Vec<u8>) {
         processes,
         file_bytes,
         output_bytes,
+        disk_bytes,
+        free_bytes,
     };
     (wire, spec.stdin)
 }

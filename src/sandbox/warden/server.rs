@@ -10,7 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::keeper::Keeper;
+use super::files;
+use super::keeper::{Keeper, Message};
 use super::pipes::null;
 use super::proto::{self, Request};
 
@@ -28,8 +29,14 @@ pub(crate) fn serve() -> ExitCode {
 struct Server {
     engine: OwnedFd,
     received: Vec<u8>,
-    to_send: VecDeque<u8>,
+    to_send: VecDeque<Frame>,
     keeper: Keeper,
+}
+
+/// What is left of a frame to be sent, and the open files that go with its first byte.
+struct Frame {
+    bytes: VecDeque<u8>,
+    files: Vec<OwnedFd>,
 }
 
 /// The engine is gone, or speaks nonsense.
@@ -68,6 +75,7 @@ impl Server {
             }
         }
         self.keeper.hold_deadlines();
+        self.keeper.measure();
         self.flush()
     }
 
@@ -131,19 +139,29 @@ impl Server {
     }
 
     fn flush(&mut self) -> Result<(), Over> {
-        for (reply, payload) in self.keeper.replies.drain(..) {
-            let frame = proto::encode(&reply, &payload).map_err(|_| Over)?;
-            self.to_send.extend(frame);
+        for Message { reply, payload, files } in self.keeper.replies.drain(..) {
+            let bytes = proto::encode(&reply, &payload).map_err(|_| Over)?.into();
+            self.to_send.push_back(Frame { bytes, files });
         }
-        while !self.to_send.is_empty() {
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match rustix::net::send(&self.engine, self.to_send.as_slices().0, flags) {
-                Ok(length) => drop(self.to_send.drain(..length)),
+        while let Some(frame) = self.to_send.front_mut() {
+            match frame.send(&self.engine) {
+                Ok(()) if frame.bytes.is_empty() => drop(self.to_send.pop_front()),
+                Ok(()) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                Err(Errno::INTR) => {}
                 Err(_) => return Err(Over),
             }
         }
+        Ok(())
+    }
+}
+
+impl Frame {
+    /// Sends as much as the engine's socket takes.
+    fn send(&mut self, engine: &OwnedFd) -> rustix::io::Result<()> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let length = files::send(engine, self.bytes.as_slices().0, &self.files, flags)?;
+        self.bytes.drain(..length);
+        self.files.clear();
         Ok(())
     }
 }

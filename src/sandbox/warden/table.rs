@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::super::jail::{Group, Report, Running, Scratch};
 use super::super::tier::Tier;
+use super::meter::Meter;
 use super::output::Output;
 
 /// What ending the jobs of a token came to.
@@ -22,6 +23,8 @@ pub struct Reaped {
 pub(super) enum Cause {
     /// Its time was over.
     TimedOut,
+    /// It held so much on disk; with what was left, when that was the reason.
+    Disk { held: u64, left: Option<u64> },
     /// The engine wanted it.
     Killed,
 }
@@ -43,12 +46,16 @@ pub(super) struct Entry {
     pub deadline: Instant,
     /// When it is killed, once it was asked to end.
     pub kill_at: Option<Instant>,
+    /// Whether it was killed once already.
+    pub killed: bool,
     pub cause: Option<Cause>,
+    /// Looks after what it writes.
+    pub meter: Option<Meter>,
     pub report: Option<Report>,
     /// Removed with the entry.
     pub _scratch: Option<Scratch>,
     /// Removed with the entry.
-    pub _group: Group,
+    pub group: Group,
 }
 
 /// Somebody waits for the end of a token's jobs.
@@ -57,6 +64,8 @@ pub(super) struct Waiting {
     pub request: u64,
     pub open: HashSet<u64>,
     pub killed: u32,
+    /// What outlived a job that is over.
+    pub strays: Vec<String>,
     pub deadline: Instant,
 }
 
@@ -79,13 +88,18 @@ impl Table {
     pub(super) fn next_due(&self, now: Instant) -> Option<Duration> {
         let jobs = self.jobs.values().map(|entry| entry.kill_at.unwrap_or(entry.deadline));
         let waits = self.waiting.iter().map(|waiting| waiting.deadline);
-        jobs.chain(waits).min().map(|due| due.saturating_duration_since(now))
+        let meters = self.jobs.values().filter(|entry| entry.cause.is_none());
+        let meters = meters.filter_map(|entry| Some(entry.meter.as_ref()?.due()));
+        jobs.chain(waits).chain(meters).min().map(|due| due.saturating_duration_since(now))
     }
 
-    /// Says that job `id` is gone; answers the waits that are over with that.
-    pub(super) fn gone(&mut self, id: u64) -> Vec<(u64, Reaped)> {
+    /// Says that job `id` is gone but for `strays`; answers the waits that are over with that.
+    pub(super) fn gone(&mut self, id: u64, strays: &[String]) -> Vec<(u64, Reaped)> {
         for waiting in &mut self.waiting {
-            waiting.killed += u32::from(waiting.open.remove(&id));
+            if waiting.open.remove(&id) {
+                waiting.killed += u32::from(strays.is_empty());
+                waiting.strays.extend_from_slice(strays);
+            }
         }
         self.take_waits(|waiting| waiting.open.is_empty())
     }
@@ -107,7 +121,8 @@ impl Table {
             let entry = self.jobs.get(id)?;
             Some(format!("{} (process {})", entry.label, entry.running.pid.as_raw_nonzero()))
         };
-        let mut survivors: Vec<String> = waiting.open.iter().filter_map(name).collect();
+        let mut survivors: Vec<String> =
+            waiting.open.iter().filter_map(name).chain(waiting.strays.iter().cloned()).collect();
         survivors.sort();
         Reaped { killed: waiting.killed, survivors }
     }

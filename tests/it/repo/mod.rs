@@ -3,7 +3,10 @@
 mod apply;
 mod draft;
 mod gate_tree;
+mod history;
 mod killed;
+mod odd;
+mod overlay;
 mod random;
 
 use std::collections::BTreeMap;
@@ -164,7 +167,7 @@ fn a_workspace_is_a_worktree_that_git_works_in() {
     let workspace = store.lease(&LaneId::of("fast lane", 2)).unwrap();
     let path = workspace.path.clone();
     assert_eq!(text(&git(&path, &["status", "--porcelain"])), "");
-    assert_eq!(text(&git(&path, &["log", "--format=%s"])), "second\n", "only the base is visible");
+    assert_eq!(text(&git(&path, &["log", "--format=%s"])), "second\nfirst\n");
     assert_eq!(git(&path, &["rev-parse", "HEAD"]), fixture.git(&["rev-parse", "HEAD"]));
     assert_eq!(text(&git(&path, &["branch", "-a", "--format=%(refname)"])).lines().count(), 2);
     fs::write(path.join("src/lib.rs"), "pub fn one() -> u32 {\n    2\n}\n").unwrap();

@@ -12,17 +12,17 @@ use bakeoff::patch::{Rules, admit};
 use super::{Fixture, git, text};
 
 /// A small generator of repeatable choices.
-struct Choices(u64);
+pub(super) struct Choices(pub(super) u64);
 
 impl Choices {
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % n
     }
 }
 
-fn random_edit(root: &Path, choices: &mut Choices) {
+pub(super) fn random_edit(root: &Path, choices: &mut Choices) {
     const NAMES: [&[u8]; 12] = [
         b"README.md",
         b"src/lib.rs",

@@ -14,6 +14,9 @@ use bakeoff::sandbox::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// The longest that anything here is waited for. Nothing needs it unless it hangs.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
 /// On which kind of system a test stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
@@ -23,15 +26,64 @@ pub enum System {
     Ordinary,
     /// Namespaces and mounts are refused, as in a default container.
     NoNamespaces,
+    /// The same for an ordinary user.
+    OrdinaryNoNamespaces,
     /// Landlock is refused, too.
     Nothing,
+    /// As it is, but a protection of the sandbox is taken away: the kernel says that it did what it was
+    /// asked for, and has not.
+    Broken(Protection),
+}
+
+/// What the kernel only pretends to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Closing what a job must not inherit.
+    ClosedDescriptors,
+    /// Hiding the init from the job.
+    HiddenInit,
+    /// Filters of system calls.
+    Filters,
+    /// Filters, and the dropping of capabilities.
+    FiltersAndCapabilities,
+    /// The dropping of capabilities.
+    Capabilities,
+    /// Making somebody the reaper of orphans.
+    Reaper,
+}
+
+impl Protection {
+    /// The calls, each with the first argument of interest where only that one is pretended.
+    fn calls(self) -> Vec<(i64, Option<i32>)> {
+        let capabilities = [
+            (libc::SYS_capset, None),
+            (libc::SYS_prctl, Some(libc::PR_SET_SECUREBITS)),
+            (libc::SYS_prctl, Some(libc::PR_CAPBSET_DROP)),
+        ];
+        let filters = (libc::SYS_seccomp, None);
+        match self {
+            Self::ClosedDescriptors => vec![(libc::SYS_close_range, None)],
+            Self::HiddenInit => vec![(libc::SYS_prctl, Some(libc::PR_SET_DUMPABLE))],
+            Self::Filters => vec![filters],
+            Self::Capabilities => capabilities.into(),
+            Self::FiltersAndCapabilities => capabilities.into_iter().chain([filters]).collect(),
+            Self::Reaper => vec![(libc::SYS_prctl, Some(libc::PR_SET_CHILD_SUBREAPER))],
+        }
+    }
 }
 
 /// Those with the strong tier.
 pub const STRONG: [System; 2] = [System::Here, System::Ordinary];
 /// All.
-pub const ALL: [System; 4] =
-    [System::Here, System::Ordinary, System::NoNamespaces, System::Nothing];
+pub const ALL: [System; 5] = [
+    System::Here,
+    System::Ordinary,
+    System::NoNamespaces,
+    System::OrdinaryNoNamespaces,
+    System::Nothing,
+];
+/// Those without it.
+pub const WEAK: [System; 3] = [System::NoNamespaces, System::OrdinaryNoNamespaces, System::Nothing];
 
 /// The product's own program, where an ordinary user can execute it.
 pub fn program() -> PathBuf {
@@ -60,30 +112,62 @@ where
 }
 
 fn enter(system: System) {
-    use rustix::process::{Gid, Uid};
     match system {
         System::Here => {}
-        System::Ordinary if rustix::process::geteuid().is_root() => {
-            let (uid, gid) = (Uid::from_raw(65534), Gid::from_raw(65534));
-            rustix::thread::set_thread_groups(&[]).unwrap();
-            rustix::thread::set_thread_res_gid(gid, gid, gid).unwrap();
-            rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
-        }
-        System::Ordinary => {}
+        System::Ordinary => become_ordinary(),
         System::NoNamespaces => refuse(&[]),
+        System::OrdinaryNoNamespaces => {
+            become_ordinary();
+            refuse(&[]);
+        }
         System::Nothing => refuse(&[
             libc::SYS_landlock_create_ruleset,
             libc::SYS_landlock_add_rule,
             libc::SYS_landlock_restrict_self,
         ]),
+        System::Broken(protection) => pretend(protection),
+    }
+}
+
+/// Answers 0 to the calls of a protection, without doing anything.
+fn pretend(protection: Protection) {
+    use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for (call, argument) in protection.calls() {
+        let when = argument.map(|value| {
+            let value = u64::from(value.unsigned_abs());
+            let is = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value);
+            SeccompRule::new(vec![is.unwrap()]).unwrap()
+        });
+        rules.entry(call).or_default().extend(when);
+    }
+    answer(rules, 0);
+}
+
+/// Gives the calls of the rules this error number, in this thread and in what it starts.
+fn answer(rules: BTreeMap<i64, Vec<seccompiler::SeccompRule>>, errno: i32) {
+    use seccompiler::{SeccompAction, SeccompFilter};
+    let action = SeccompAction::Errno(errno.unsigned_abs());
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).unwrap();
+    let program: seccompiler::BpfProgram = filter.try_into().unwrap();
+    seccompiler::apply_filter(&program).unwrap();
+}
+
+/// User 65534 instead of root; everybody else is ordinary already.
+fn become_ordinary() {
+    use rustix::process::{Gid, Uid};
+    if rustix::process::geteuid().is_root() {
+        let (uid, gid) = (Uid::from_raw(65534), Gid::from_raw(65534));
+        rustix::thread::set_thread_groups(&[]).unwrap();
+        rustix::thread::set_thread_res_gid(gid, gid, gid).unwrap();
+        rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
     }
 }
 
 /// Refuses what a default container refuses, and `more`, to this thread and what it starts.
 fn refuse(more: &[i64]) {
-    use seccompiler::{
-        SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    };
+    use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
     let new = |flag: i32| {
         let flag = flag as u32 as u64;
         let operator = SeccompCmpOp::MaskedEq(flag);
@@ -98,11 +182,7 @@ fn refuse(more: &[i64]) {
     for &call in more {
         rules.insert(call, vec![]);
     }
-    let action = SeccompAction::Errno(libc::EPERM as u32);
-    let arch = std::env::consts::ARCH.try_into().unwrap();
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).unwrap();
-    let program: seccompiler::BpfProgram = filter.try_into().unwrap();
-    seccompiler::apply_filter(&program).unwrap();
+    answer(rules, libc::EPERM);
 }
 
 /// A warden of this thread.
@@ -127,7 +207,7 @@ pub fn sh(script: &str) -> JobSpec {
         cwd: "/".into(),
         mounts: Vec::new(),
         network: Network::Off,
-        limits: Limits { wall: Duration::from_secs(60), ..Limits::default() },
+        limits: Limits { wall: PATIENCE, ..Limits::default() },
         stdin: Vec::new(),
     }
 }
@@ -197,7 +277,7 @@ impl Signpost {
             tokio::net::unix::pipe::OpenOptions::new().read_write(true).open_receiver(&self.0);
         let mut line = String::new();
         let mut reader = tokio::io::BufReader::new(pipe.unwrap());
-        tokio::time::timeout(Duration::from_secs(60), reader.read_line(&mut line))
+        tokio::time::timeout(PATIENCE, reader.read_line(&mut line))
             .await
             .expect("the job did not come to its signpost")
             .unwrap();
@@ -234,7 +314,7 @@ pub fn nothing_alive(nonce: &str) {
 
 /// Asserts that everything with `nonce` dies soon, when nobody could be asked to wait for it.
 pub fn all_die(nonce: &str) {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + PATIENCE;
     while !alive(nonce).is_empty() {
         assert!(Instant::now() < deadline, "alive: {:#?}", alive(nonce));
         std::thread::yield_now();
@@ -243,16 +323,32 @@ pub fn all_die(nonce: &str) {
 
 /// Whether python3 is among the system's programs.
 pub fn python() -> bool {
-    ["/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3"]
-        .iter()
-        .any(|path| Path::new(path).exists())
+    let paths = ["/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3"];
+    there("python3 among the system's programs", paths.iter().any(|path| Path::new(path).exists()))
+}
+
+/// Whether a tool is on the `PATH`.
+pub fn has(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    there(tool, std::env::split_paths(&path).any(|dir| dir.join(tool).is_file()))
+}
+
+/// Says so when something is missing; where everything was installed for the tests, that is a failure.
+fn there(what: &str, is_there: bool) -> bool {
+    let all = std::env::var_os("BAKEOFF_TEST_TOOLS").is_some_and(|value| value == "all");
+    assert!(is_there || !all, "no {what}, and BAKEOFF_TEST_TOOLS says that all tools are there");
+    if !is_there {
+        let said = format!("no {what}: not tried\n");
+        std::io::Write::write_all(&mut std::io::stderr(), said.as_bytes()).unwrap();
+    }
+    is_there
 }
 
 /// Asserts the tier that a system has.
 pub fn expected_tier(system: System) -> Tier {
     match system {
-        System::Here | System::Ordinary => Tier::Namespaces,
-        System::NoNamespaces => Tier::Landlock,
+        System::Here | System::Ordinary | System::Broken(_) => Tier::Namespaces,
+        System::NoNamespaces | System::OrdinaryNoNamespaces => Tier::Landlock,
         System::Nothing => Tier::None,
     }
 }

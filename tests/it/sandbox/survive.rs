@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bakeoff::model::RunToken;
-use bakeoff::sandbox::{JobSpec, JobStatus, Launch, Launcher, Limits, SandboxError, Tier};
+use bakeoff::sandbox::{JobSpec, JobStatus, Launch, Launcher, SandboxError};
 use bstr::ByteSlice;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +13,7 @@ use super::stage::*;
 
 /// Ways to survive. Each starts something that stays, and writes to `$SIGNPOST` when it is there.
 /// All of them carry `$NONCE` in their environment.
-const WAYS: [(&str, &str); 10] = [
+pub const WAYS: [(&str, &str); 10] = [
     ("background child", "sleep 1000 & echo there > $SIGNPOST; wait"),
     (
         "double fork and a session of its own",
@@ -62,7 +62,7 @@ enum End {
     TimeLimit,
 }
 
-fn surviving(script: &str, nonce: &str, post: &Signpost, dir: &std::path::Path) -> JobSpec {
+pub fn surviving(script: &str, nonce: &str, post: &Signpost, dir: &std::path::Path) -> JobSpec {
     let spec = with_env(sh(script), "NONCE", nonce);
     let mut spec = with_env(spec, "SIGNPOST", post.path());
     spec.token = RunToken::new(nonce);
@@ -71,13 +71,13 @@ fn surviving(script: &str, nonce: &str, post: &Signpost, dir: &std::path::Path) 
 }
 
 async fn try_to_survive(launcher: &Launcher, way: &str, script: &str, end: End) {
+    if end == End::TimeLimit {
+        return try_to_survive_time(launcher, way, script).await;
+    }
     let (dir, nonce) = (folder(), nonce());
     let post = Signpost::new(dir.path());
-    let mut spec = surviving(script, &nonce, &post, dir.path());
+    let spec = surviving(script, &nonce, &post, dir.path());
     let context = format!("{way}, {end:?}, {:?}", launcher.tier());
-    if end == End::TimeLimit {
-        spec.limits.wall = Duration::from_secs(4);
-    }
     let token = spec.token.clone();
     let job = launcher.start(spec).unwrap();
     post.reached().await;
@@ -98,11 +98,34 @@ async fn try_to_survive(launcher: &Launcher, way: &str, script: &str, end: End) 
             drop(job);
             all_die(&nonce);
         }
-        End::TimeLimit => {
-            assert_eq!(job.ended().await.unwrap().status, JobStatus::TimedOut, "{context}");
-            nothing_alive(&nonce);
+        End::TimeLimit => unreachable!("tried above"),
+    }
+}
+
+/// How fast a machine is nobody knows: the limit grows until the attack is there before its end.
+async fn try_to_survive_time(launcher: &Launcher, way: &str, script: &str) {
+    for seconds in [3, 12, 48, 192] {
+        let (dir, nonce) = (folder(), nonce());
+        let post = Signpost::new(dir.path());
+        let mut spec = surviving(script, &nonce, &post, dir.path());
+        spec.limits.wall = Duration::from_secs(seconds);
+        let mut job = std::pin::pin!(launcher.start(spec).unwrap().ended());
+        let there = tokio::select! {
+            _ = post.reached() => true,
+            exit = &mut job => {
+                assert_eq!(exit.unwrap().status, JobStatus::TimedOut, "{way}");
+                false
+            }
+        };
+        if there {
+            assert_eq!(job.await.unwrap().status, JobStatus::TimedOut, "{way}");
+        }
+        nothing_alive(&nonce);
+        if there {
+            return;
         }
     }
+    panic!("{way}: the attack was never there in time");
 }
 
 fn all_ways(system: System, end: End) {
@@ -126,8 +149,9 @@ fn nothing_outlives_the_end_of_its_token() {
 
 #[test]
 fn nothing_outlives_the_end_of_its_token_without_namespaces() {
-    all_ways(System::NoNamespaces, End::Token);
-    all_ways(System::Nothing, End::Token);
+    for system in WEAK {
+        all_ways(system, End::Token);
+    }
 }
 
 #[test]
@@ -159,13 +183,11 @@ fn stop_is_polite_first_and_final_after_two_seconds() {
             let script = "trap 'echo goodbye; exit 3' TERM; echo there > $SIGNPOST; while :; do sleep 0.01; done";
             let job = launcher.start(surviving(script, &nonce, &post, dir.path())).unwrap();
             post.reached().await;
-            let begin = Instant::now();
             job.stop();
             let exit = job.ended().await.unwrap();
             assert_eq!(exit.status, JobStatus::Killed);
             // The shell may also say that its child was terminated.
             assert!(exit.output.ends_with(b"goodbye\n"), "{:?}", exit.output.as_bstr());
-            assert!(begin.elapsed() < Duration::from_secs(2), "it need not have waited");
             let again = dir.path().join("again");
             std::fs::create_dir(&again).unwrap();
             let post = Signpost::new(&again);
@@ -174,9 +196,9 @@ fn stop_is_polite_first_and_final_after_two_seconds() {
             post.reached().await;
             let begin = Instant::now();
             job.stop();
-            job.ended().await.unwrap();
-            let took = begin.elapsed();
-            assert!((2.0..6.0).contains(&took.as_secs_f64()), "{took:?}");
+            assert_eq!(job.ended().await.unwrap().status, JobStatus::Killed);
+            // The other bound is the machine's affair.
+            assert!(begin.elapsed() >= Duration::from_secs(2), "{:?}", begin.elapsed());
         });
     }
 }
@@ -228,15 +250,12 @@ fn a_job_can_not_kill_its_init() {
 
 #[test]
 fn a_job_of_the_weaker_tiers_that_kills_its_init_leaves_nothing() {
-    for system in [System::NoNamespaces, System::Nothing] {
+    for system in WEAK {
         on(system, || async {
             let launcher = launcher().await;
             let nonce = nonce();
-            let script = "(setsid sh -c 'sleep 1000; :' &); kill -9 $PPID; sleep 1000";
-            let spec = with_env(sh(script), "NONCE", &nonce);
-            let spec =
-                JobSpec { limits: Limits { wall: Duration::from_secs(5), ..spec.limits }, ..spec };
-            let _ = run(&launcher, spec).await;
+            let script = "(setsid sh -c 'sleep 1000; :' &); kill -9 $PPID && sleep 1000";
+            let _ = run(&launcher, with_env(sh(script), "NONCE", &nonce)).await;
             nothing_alive(&nonce);
         });
     }
@@ -311,12 +330,14 @@ fn engine_to_be_killed() {
     let Ok(nonce) = std::env::var("BAKEOFF_TEST_ENGINE") else { return };
     let system = match std::env::var("BAKEOFF_TEST_SYSTEM").as_deref() {
         Ok("NoNamespaces") => System::NoNamespaces,
+        Ok("OrdinaryNoNamespaces") => System::OrdinaryNoNamespaces,
+        Ok("Nothing") => System::Nothing,
         Ok("Ordinary") => System::Ordinary,
         _ => System::Here,
     };
     on(system, move || async move {
         let launcher = launcher().await;
-        assert_eq!(launcher.tier() == Tier::Namespaces, system != System::NoNamespaces);
+        assert_eq!(launcher.tier(), expected_tier(system));
         let dir = folder();
         let mut jobs = Vec::new();
         for (index, (_, script)) in WAYS.iter().enumerate() {
@@ -349,7 +370,7 @@ fn engine(nonce: &str, system: System) -> std::process::Child {
 #[test]
 fn sigkill_of_the_engine_leaves_nothing() {
     // contract C10 in part: the ceiling and the reap journal are open
-    for system in [System::Here, System::Ordinary, System::NoNamespaces] {
+    for system in ALL {
         let nonce = nonce();
         let mut engine = engine(&nonce, system);
         assert!(alive(&nonce).len() > 300);
@@ -361,7 +382,7 @@ fn sigkill_of_the_engine_leaves_nothing() {
 
 #[test]
 fn sigkill_of_the_warden_leaves_nothing_and_the_engine_hears() {
-    for system in [System::Here, System::Ordinary] {
+    for system in ALL {
         on(system, || async {
             let launcher = launcher().await;
             let (dir, nonce) = (folder(), nonce());
@@ -380,15 +401,25 @@ fn sigkill_of_the_warden_leaves_nothing_and_the_engine_hears() {
 }
 
 /// The warden above a process that carries the nonce.
-fn warden_of(nonce: &str) -> rustix::process::Pid {
-    let found = alive(nonce);
-    let mut pid: i32 = found[0].split(':').next().unwrap().parse().unwrap();
+pub fn warden_of(nonce: &str) -> rustix::process::Pid {
+    let deadline = Instant::now() + PATIENCE;
     loop {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        let parent: i32 =
-            stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap();
-        if parent == i32::try_from(std::process::id()).unwrap() {
-            return rustix::process::Pid::from_raw(pid).unwrap();
+        let found = alive(nonce);
+        let pids = found.iter().filter_map(|line| line.split(':').next()?.parse().ok());
+        if let Some(warden) = pids.filter_map(climb).next() {
+            return warden;
+        }
+        assert!(Instant::now() < deadline, "no warden above {found:?}");
+    }
+}
+
+/// The child of this process above `pid`; `None` when one on the way has died meanwhile.
+fn climb(mut pid: i32) -> Option<rustix::process::Pid> {
+    loop {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let parent: i32 = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+        if parent == i32::try_from(std::process::id()).ok()? {
+            return rustix::process::Pid::from_raw(pid);
         }
         pid = parent;
     }

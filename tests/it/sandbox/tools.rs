@@ -8,7 +8,7 @@ use bakeoff::sandbox::{JobSpec, Mount};
 use super::stage::*;
 
 /// The tools of whoever runs the tests.
-fn tools() -> Toolchains {
+pub fn tools() -> Toolchains {
     let path = std::env::var_os("PATH").unwrap();
     toolchain::discover(&path, &home())
 }
@@ -17,7 +17,7 @@ fn home() -> PathBuf {
     std::env::var_os("HOME").unwrap().into()
 }
 
-fn with_tools(tools: &Toolchains, mut spec: JobSpec) -> JobSpec {
+pub fn with_tools(tools: &Toolchains, mut spec: JobSpec) -> JobSpec {
     spec.env = tools.env.clone();
     spec.mounts.extend(tools.mounts.clone());
     spec

@@ -110,7 +110,7 @@ struct Shared {
     begun: Instant,
     requests: Mutex<Vec<Request>>,
     connections: AtomicUsize,
-    /// How many stalled replies' clients have gone away.
+    /// How many clients have gone away before the end of their reply.
     left: Mutex<usize>,
     changed: Condvar,
     stop: AtomicBool,
@@ -165,7 +165,8 @@ impl Server {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// Waits until `count` clients of stalled replies have gone away; false after `limit`.
+    /// Waits until `count` clients have gone away before the end of their reply, whether the server
+    /// noticed it while it wrote or while it stalled; false after `limit`.
     pub fn wait_for_leaving(&self, count: usize, limit: Duration) -> bool {
         let left = self.shared.left.lock().expect("no panic while locked");
         let wait = self.shared.changed.wait_timeout_while(left, limit, |left| *left < count);
@@ -199,7 +200,12 @@ fn serve(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     while let Some(request) = read_request(&mut reader, shared)? {
         let reply = (shared.handler)(&request);
-        if !write_reply(&stream, &reply, shared)? {
+        let written = write_reply(&stream, &reply);
+        if matches!(written, Ok(Written::Left) | Err(_)) {
+            *shared.left.lock().expect("no panic while locked") += 1;
+            shared.changed.notify_all();
+        }
+        if written? != Written::Whole {
             break;
         }
     }
@@ -233,10 +239,21 @@ fn read_request(
     Ok(Some(request))
 }
 
-/// Writes a reply in chunks; true when the connection can be used again.
-fn write_reply(mut stream: &TcpStream, reply: &Reply, shared: &Shared) -> std::io::Result<bool> {
+/// How far a reply got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    /// To its end: the connection can be used again.
+    Whole,
+    /// To the break that was asked for.
+    Broken,
+    /// The client went away while the reply stalled.
+    Left,
+}
+
+/// Writes a reply in chunks. A client that goes away meanwhile is an error of writing, or of reading.
+fn write_reply(mut stream: &TcpStream, reply: &Reply) -> std::io::Result<Written> {
     if reply.silent {
-        return stall(stream, shared);
+        return stall(stream);
     }
     let mut head = format!("HTTP/1.1 {} X\r\ntransfer-encoding: chunked\r\n", reply.status);
     for (name, value) in &reply.headers {
@@ -251,18 +268,15 @@ fn write_reply(mut stream: &TcpStream, reply: &Reply, shared: &Shared) -> std::i
                 stream.write_all(bytes)?;
                 stream.write_all(b"\r\n")?;
             }
-            Part::Stall => return stall(stream, shared),
-            Part::Break => return Ok(false),
+            Part::Stall => return stall(stream),
+            Part::Break => return Ok(Written::Broken),
         }
     }
     stream.write_all(b"0\r\n\r\n")?;
-    Ok(true)
+    Ok(Written::Whole)
 }
 
-fn stall(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<bool> {
-    // Returns once the client has closed its side, by an orderly end or by a reset.
-    let gone = stream.read(&mut [0]);
-    *shared.left.lock().expect("no panic while locked") += 1;
-    shared.changed.notify_all();
-    gone.map(|_| false)
+/// Returns once the client has closed its side, by an orderly end or by a reset.
+fn stall(mut stream: &TcpStream) -> std::io::Result<Written> {
+    stream.read(&mut [0]).map(|_| Written::Left)
 }

@@ -1,0 +1,132 @@
+//! The process's side of a run: the warden, the runtime, the signals, the control socket.
+
+use std::ffi::OsString;
+
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use super::{CliError, record, signals};
+use crate::config::Config;
+use crate::control::{Control, Watch};
+use crate::journal::{JournalError, Masker, RunDir};
+use crate::model::{EventSink, Plan, RunRecord};
+use crate::pipeline::{Equipment, PipelineError, Stopped};
+use crate::sandbox::{Warden, WardenOptions};
+
+/// A process that is ready to run.
+pub struct Engine {
+    runtime: Runtime,
+    equipment: Equipment,
+}
+
+/// What a run is driven with.
+pub struct Drive {
+    /// What the process lends.
+    pub equipment: Equipment,
+    /// The run's directory.
+    pub dir: RunDir,
+    /// Who listens.
+    pub listener: EventSink,
+    /// Ends the run early: cancelled by a signal or by `bakeoff stop`.
+    pub cancel: CancellationToken,
+    /// Which signal it was.
+    pub stopped: Stopped,
+}
+
+impl Engine {
+    /// Starts warden and runtime. They live as long as the run.
+    pub fn start(
+        plan: &Plan,
+        config: Config,
+        trusted: bool,
+        context: &Context,
+    ) -> Result<Self, CliError> {
+        // The warden starts before the runtime has threads: it is forked from a small process.
+        let warden = Warden::start(&WardenOptions { program: context.program.clone() })
+            .map_err(PipelineError::from)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))?;
+        Ok(Self { runtime, equipment: equipment(plan, config, trusted, warden, context)? })
+    }
+
+    /// What masks secrets in everything that is written.
+    pub fn masker(&self) -> Masker {
+        self.equipment.masker.clone()
+    }
+
+    /// Runs `work` to its end in `dir`.
+    pub fn drive(
+        self,
+        dir: RunDir,
+        listener: EventSink,
+        work: impl AsyncFnOnce(Drive) -> Result<RunRecord, PipelineError>,
+    ) -> Result<(RunRecord, RunDir), CliError> {
+        let Self { runtime, equipment } = self;
+        let (cancel, stopped) = (CancellationToken::new(), Stopped::default());
+        let result = runtime.block_on(async {
+            signals::watch(&cancel, &stopped)?;
+            let watch = Watch::default();
+            let listener = watch.over(listener);
+            let control = Control::serve(dir.path(), watch, cancel.clone())
+                .map_err(|error| JournalError::io("create", dir.path(), error))?;
+            let (dir, stopped) = (dir.clone(), stopped.clone());
+            let record = work(Drive { equipment, dir, listener, cancel, stopped }).await;
+            drop(control);
+            Ok(record?)
+        });
+        // Threads that still read a dead connection must not hold up the end.
+        runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+        match result {
+            Ok(record) => Ok((record, dir)),
+            Err(error) => Err(record::broken_off(error, stopped.get().copied(), &dir)),
+        }
+    }
+}
+
+fn equipment(
+    plan: &Plan,
+    config: Config,
+    trusted: bool,
+    warden: Warden,
+    context: &Context,
+) -> Result<Equipment, CliError> {
+    Ok(Equipment {
+        state: context.state.clone(),
+        cache: context.cache.clone(),
+        user: context.config.clone(),
+        path: context.env.get(&OsString::from("PATH")).cloned().unwrap_or_default(),
+        home: context.home.clone(),
+        gate_env: gate_env(plan, context)?,
+        masker: masker(&config, context),
+        trusted,
+        warden,
+        config,
+    })
+}
+
+/// The variables that were named for the gates. A name that is not set is told: a gate that misses
+/// it would fail for a reason that nobody sees.
+pub fn gate_env(plan: &Plan, context: &Context) -> Result<Vec<(OsString, OsString)>, CliError> {
+    let value = |name: &String| {
+        let name = OsString::from(name);
+        let value = context.env.get(&name).cloned();
+        value.map(|value| (name.clone(), value)).ok_or_else(|| {
+            CliError::usage(format!("--env {}: the variable is not set", name.to_string_lossy()))
+        })
+    };
+    plan.gates.env.iter().map(value).collect()
+}
+
+/// Keys, and values of variables whose names say that they are secret.
+pub fn masker(config: &Config, context: &Context) -> Masker {
+    use secrecy::ExposeSecret;
+    let keys = config.providers.values().filter_map(|provider| provider.key.as_ref());
+    let keys = keys.map(|key| key.expose_secret().to_owned());
+    let secret = context.env.iter().filter_map(|(name, value)| {
+        Masker::names_secret(name.to_str()?).then(|| value.to_str().map(str::to_owned))?
+    });
+    Masker::new(keys.chain(secret))
+}

@@ -1,0 +1,72 @@
+//! `bakeoff rejudge`.
+
+use super::context::Context;
+use super::engine::Engine;
+use super::finish::{check_output, show};
+use super::flags::{JudgeFlags, OutputFlags};
+use super::launch::check_budget;
+use super::plan::{budget, judging};
+use super::resume::{ResultFlags, settings};
+use super::{CliError, Exit, record};
+use crate::journal::Runs;
+use crate::model::RunKind;
+use crate::pipeline::{Continuation, Memory, Recall, begin_rejudge, resume};
+
+/// Keep a run's candidates and gates, and ask other judges. It makes a run of its own
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The run: its id, the beginning or end of its id, `latest`, or the path of its directory
+    #[arg(default_value = "latest")]
+    run: String,
+    /// The most that judges and synthesizer may spend, in US dollars
+    #[arg(long, value_name = "USD", allow_negative_numbers = true)]
+    budget: Option<f64>,
+    #[command(flatten)]
+    judges: JudgeFlags,
+    #[command(flatten)]
+    output: ResultFlags,
+}
+
+impl Args {
+    /// Judges anew.
+    pub fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let output = OutputFlags::from(self.output);
+        check_output(&output)?;
+        let runs = Runs::new(&context.state);
+        let found = runs.find(&self.run)?;
+        if record::read(&found)?.kind == RunKind::Gate {
+            return Err(CliError::usage("a gate run picks nothing, so there is nothing to judge"));
+        }
+        let read = found.read_journal()?;
+        let (mut frame, _) = Memory::of(&read, &found, Recall::Completed)?;
+        let has_task = frame.plan.task.is_some();
+        // Providers that the run did not know are the operator's word of now.
+        let (config, trusted) = settings(&frame, context)?;
+        let plan = judging(&config, Some(&self.judges), &frame.plan.lanes, has_task)?;
+        frame.plan.judging = plan;
+        frame.plan.limits.budget = budget(self.budget)?;
+        if !self.judges.trust.is_empty() {
+            frame.plan.trust = self.judges.trust.iter().map(crate::model::Family::new).collect();
+        }
+        frame.check_judges()?;
+        check_budget(&frame.plan, &config)?;
+        let engine = Engine::start(&frame.plan, config, trusted, context)?;
+        let dir = runs.branch(&found, engine.masker())?;
+        begin_rejudge(read.entries, &frame, &dir)?;
+        let (frame, memory) = Memory::of(&dir.read_journal()?, &dir, Recall::Completed)?;
+        let rejudges = Some(found.id().clone());
+        show(&output, context, |listener| {
+            engine.drive(dir, listener, async move |drive| {
+                let order = Continuation {
+                    frame,
+                    memory: memory.with_fresh_budget(),
+                    torn: None,
+                    rejudges,
+                    cancel: drive.cancel,
+                    stopped: drive.stopped,
+                };
+                resume(order, drive.equipment, &drive.dir, drive.listener).await
+            })
+        })
+    }
+}

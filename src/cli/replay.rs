@@ -1,0 +1,60 @@
+//! `bakeoff replay`.
+
+use super::context::Context;
+use super::output::{write_json, write_text};
+use super::{CliError, Exit, record};
+use crate::journal::Runs;
+use crate::pipeline::{Memory, Recall, replay};
+
+/// Derive a finished run's decision again from its record, without network or processes
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Exit code 0 when everything came out as it is recorded, 1 when anything differs."
+)]
+pub struct Args {
+    /// The run: its id, the beginning or end of its id, `latest`, or the path of its directory
+    #[arg(default_value = "latest")]
+    run: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Replays.
+    pub fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let dir = Runs::new(&context.state).find(&self.run)?;
+        let recorded = record::read(&dir)?;
+        if !matches!(recorded.exit, Exit::Done | Exit::NoWinner | Exit::Models | Exit::Infra) {
+            return Err(CliError::usage(format!(
+                "run {} was cut off, so it has no decision of its own; `bakeoff resume` goes on with it",
+                dir.id()
+            )));
+        }
+        let (frame, memory) = Memory::of(&dir.read_journal()?, &dir, Recall::Everything)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))?;
+        let work = replay(frame, memory, &recorded, &context.cache, &dir);
+        let differences = runtime.block_on(work)?;
+        self.tell(dir.id().as_str(), &differences)?;
+        Ok(if differences.is_empty() { Exit::Done } else { Exit::NoWinner })
+    }
+
+    fn tell(&self, run: &str, differences: &[String]) -> Result<(), CliError> {
+        if self.json {
+            return write_json(
+                &serde_json::json!({ "version": 1, "run": run, "differences": differences }),
+            );
+        }
+        match differences {
+            [] => write_text(&format!("run {run}: the same decision, from the record alone\n")),
+            some => write_text(&format!(
+                "run {run}: {} differences\n  {}\n",
+                some.len(),
+                some.join("\n  ")
+            )),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `bakeoff resume`.
+
+use super::context::Context;
+use super::engine::{Engine, masker};
+use super::finish::{check_output, finish, show};
+use super::flags::OutputFlags;
+use super::launch::{check_budget, trust_store, user_config};
+use super::plan::budget;
+use super::{CliError, Exit};
+use crate::config::{Config, Sources};
+use crate::journal::{JournalError, RunDir, Runs};
+use crate::model::RunRecord;
+use crate::pipeline::{Continuation, Frame, Memory, Recall, resume};
+
+/// Go on with a run that was cut off, without paying for a recorded answer again
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "What the run's journal holds is not done again: answers of models, finished workers, finished gates. \
+    Workers that failed and gates that could not run are tried again. A call that was in flight when the run was cut \
+    off is asked again, and told as possibly paid."
+)]
+pub struct Args {
+    /// The run: its id, the beginning or end of its id, `latest`, or the path of its directory
+    #[arg(default_value = "latest")]
+    run: String,
+    /// A new ceiling for the whole run, in US dollars; what was spent counts
+    #[arg(long, value_name = "USD", allow_negative_numbers = true)]
+    budget: Option<f64>,
+    /// A new time limit, in seconds from now
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    max_seconds: Option<u64>,
+    #[command(flatten)]
+    output: ResultFlags,
+}
+
+/// Where results of a run go that is not begun anew.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ResultFlags {
+    /// Write the winning diff to this file; `-` is standard output
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: Option<std::path::PathBuf>,
+    /// Print one JSON object (the run's record) to standard output
+    #[arg(long, conflicts_with = "events")]
+    json: bool,
+    /// Print events as JSON lines to standard output while the run goes on
+    #[arg(long)]
+    events: bool,
+    /// Write the winner to the working tree when the run ends with one
+    #[arg(long)]
+    apply: bool,
+    /// No progress on standard error
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl From<ResultFlags> for OutputFlags {
+    fn from(flags: ResultFlags) -> Self {
+        let ResultFlags { output, json, events, apply, quiet } = flags;
+        Self { output, json, events, apply, dry_run: false, quiet }
+    }
+}
+
+impl Args {
+    /// Goes on.
+    pub fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let output = OutputFlags::from(self.output.clone());
+        check_output(&output)?;
+        let found = Runs::new(&context.state).find(&self.run)?;
+        if let Some(record) = ended(&found)? {
+            super::output::tell("bakeoff: the run has ended; there is nothing left to do\n");
+            return finish(&record, &found, &output, context);
+        }
+        let (frame, _) = Memory::of(&found.read_journal()?, &found, Recall::Completed)?;
+        let (config, trusted) = settings(&frame, context)?;
+        let dir = Runs::take(found, masker(&config, context))?;
+        // Only now nobody else writes it.
+        let read = dir.read_journal()?;
+        let torn = dir.cut_torn_line(&read)?;
+        let (mut frame, memory) = Memory::of(&read, &dir, Recall::Completed)?;
+        if let Some(ceiling) = budget(self.budget)? {
+            frame.plan.limits.budget = Some(ceiling);
+        }
+        frame.plan.limits.max_seconds = self.max_seconds.or(frame.plan.limits.max_seconds);
+        check_budget(&frame.plan, &config)?;
+        let engine = Engine::start(&frame.plan, config, trusted, context)?;
+        show(&output, context, |listener| {
+            engine.drive(dir, listener, async move |drive| {
+                let order = Continuation {
+                    frame,
+                    memory,
+                    torn,
+                    rejudges: None,
+                    cancel: drive.cancel,
+                    stopped: drive.stopped,
+                };
+                resume(order, drive.equipment, &drive.dir, drive.listener).await
+            })
+        })
+    }
+}
+
+/// The record of a run that has nothing left to do: one with a decision.
+fn ended(dir: &RunDir) -> Result<Option<RunRecord>, CliError> {
+    match dir.record() {
+        Ok(record) => {
+            Ok(Some(record).filter(|record| matches!(record.exit, Exit::Done | Exit::NoWinner)))
+        }
+        Err(JournalError::NoRecord { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The process's settings for a run that was begun before: the user's own, and the repository's as the
+/// run began with them. The servers must be the same ones.
+pub fn settings(frame: &Frame, context: &Context) -> Result<(Config, bool), CliError> {
+    let trusted = match &frame.trust_hash {
+        Some(hash) => trust_store(context).is_trusted(frame.top(), hash)?,
+        None => false,
+    };
+    let config = Config::load(&Sources {
+        user: user_config(context)?,
+        repository: frame.config_text.clone(),
+        trusted,
+        env: &|name: &str| context.var(name),
+    })?;
+    frame.check_providers(&config)?;
+    Ok((config, trusted))
+}

@@ -1,0 +1,389 @@
+//! What a run already knows from its journal, so that nothing is asked, run or paid twice.
+//!
+//! A run goes on by walking through its stages again: wherever it would call a model, run a worker or
+//! gate a tree, the memory answers instead if the journal holds the answer. Never here: decisions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::Attempt;
+use super::frame::Frame;
+use crate::journal::{Artifacts, Entry, JournalError, Read, RunDir};
+use crate::model::chat::{Delta, Message, ModelReply, ModelRequest, Purpose};
+use crate::model::{
+    ArtifactId, Claim, GateReport, LaneId, MicroUsd, Resumption, Stop, TreeId, Usage,
+};
+use crate::provider::{ErrorClass, Provider, ProviderError};
+
+/// How much of the past holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recall {
+    /// What was completed holds; what failed, was cancelled or could not run is tried again.
+    #[default]
+    Completed,
+    /// Everything holds, failures too, and nothing else is done: for a replay.
+    Everything,
+}
+
+/// A call's outcome as the journal holds it.
+#[derive(Clone, Debug)]
+enum Outcome {
+    Reply(ArtifactId),
+    Failed(String),
+}
+
+/// The past of a run. That of a new run is empty.
+#[derive(Debug, Default)]
+pub struct Memory {
+    recall: Recall,
+    artifacts: Option<Artifacts>,
+    calls: BTreeMap<ArtifactId, Outcome>,
+    /// The last request of each lane, with its number of messages' worth of conversation.
+    asked: BTreeMap<LaneId, ArtifactId>,
+    attempts: BTreeMap<LaneId, ArtifactId>,
+    base: Option<Vec<GateReport>>,
+    gates: BTreeMap<TreeId, Vec<GateReport>>,
+    base_kept: Option<ArtifactId>,
+    /// What recorded calls cost.
+    spent: MicroUsd,
+    resumption: Option<Resumption>,
+    engine: String,
+    reused: Mutex<Reused>,
+}
+
+/// What the memory answered so far.
+#[derive(Clone, Debug, Default)]
+struct Reused {
+    calls: BTreeSet<ArtifactId>,
+    gates: u32,
+    lanes: u32,
+    /// What a replay asked for and the journal does not hold.
+    missing: Vec<String>,
+}
+
+/// A worker run as it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct KeptAttempt {
+    diff: ArtifactId,
+    answer: String,
+    claims: Vec<Claim>,
+    stop: Stop,
+    turns: u32,
+    usage: Usage,
+    millis: u64,
+    transcript: Vec<Message>,
+}
+
+impl Memory {
+    /// The past that a journal holds, with the frame of its run.
+    ///
+    /// # Errors
+    /// When the journal has no beginning, or its frame can't be read.
+    pub fn of(read: &Read, dir: &RunDir, recall: Recall) -> Result<(Frame, Self), JournalError> {
+        let mut memory =
+            Self { recall, artifacts: Some(dir.artifacts().clone()), ..Self::default() };
+        let mut frame = None;
+        let mut open: Vec<(Purpose, ArtifactId)> = Vec::new();
+        let mut possibly_paid = 0;
+        for entry in &read.entries {
+            match entry {
+                Entry::Plan { frame: id, engine, .. } => {
+                    memory.engine.clone_from(engine);
+                    frame = Some(Frame::load(id, dir)?);
+                }
+                Entry::CallBegan { purpose, request } => {
+                    if let Purpose::Worker { lane, .. } = purpose {
+                        memory.asked.insert(lane.clone(), request.clone());
+                    }
+                    open.push((purpose.clone(), request.clone()));
+                }
+                Entry::CallEnded { purpose, reply, error, usage, maybe_charged } => {
+                    let at = open.iter().position(|(asked, _)| asked == purpose);
+                    let Some(at) = at else { continue };
+                    let (_, request) = open.remove(at);
+                    possibly_paid += u64::from(*maybe_charged);
+                    memory.spent.0 = memory.spent.0.saturating_add(usage.cost.known.0);
+                    memory.remember(request, reply.clone(), error.clone());
+                }
+                Entry::Attempt { lane, attempt } => {
+                    memory.attempts.insert(lane.clone(), attempt.clone());
+                }
+                Entry::Gated { tree: None, gates } => memory.base = Some(gates.clone()),
+                Entry::Gated { tree: Some(tree), gates } => {
+                    memory.gates.insert(tree.clone(), gates.clone());
+                }
+                Entry::BaseKept { gates } => memory.base_kept = Some(gates.clone()),
+                // What was in flight when an engine ended stays so.
+                Entry::Resumed { .. } => possibly_paid += std::mem::take(&mut open).len() as u64,
+                Entry::Event { .. } => {}
+            }
+        }
+        possibly_paid += open.len() as u64;
+        memory.resumption =
+            Some(Resumption { possibly_paid_calls: possibly_paid, ..Default::default() });
+        memory.verify()?;
+        let frame = frame.ok_or_else(|| JournalError::Blank { run: dir.id().to_string() })?;
+        Ok((frame, memory))
+    }
+
+    /// Whether everything that the journal names is there and whole. What is not would be paid again,
+    /// so nothing is done before that is known.
+    fn verify(&self) -> Result<(), JournalError> {
+        let replies = self.calls.values().filter_map(|outcome| match outcome {
+            Outcome::Reply(reply) => Some(reply),
+            Outcome::Failed(_) => None,
+        });
+        for reply in replies {
+            self.artifact::<ModelReply>(reply)?;
+        }
+        for attempt in self.attempts.values() {
+            let kept: KeptAttempt = self.artifact(attempt)?;
+            self.artifacts.iter().try_for_each(|all| all.get(&kept.diff).map(drop))?;
+        }
+        for request in self.asked.values() {
+            self.artifact::<ModelRequest>(request)?;
+        }
+        Ok(())
+    }
+
+    /// Without what judges and synthesizer said: for other judges.
+    pub fn without_judges(entries: Vec<Entry>) -> Vec<Entry> {
+        let worker = |purpose: &Purpose| matches!(purpose, Purpose::Worker { .. });
+        let keeps = |entry: &Entry| match entry {
+            Entry::CallBegan { purpose, .. } | Entry::CallEnded { purpose, .. } => worker(purpose),
+            Entry::Plan { .. } | Entry::Resumed { .. } | Entry::Event { .. } => false,
+            Entry::Attempt { .. } | Entry::Gated { .. } | Entry::BaseKept { .. } => true,
+        };
+        entries.into_iter().filter(keeps).collect()
+    }
+
+    /// A reply outlives a failure of the same request; of failures the last one counts.
+    fn remember(&mut self, request: ArtifactId, reply: Option<ArtifactId>, error: Option<String>) {
+        match (reply, error) {
+            (Some(reply), _) => {
+                self.calls.insert(request, Outcome::Reply(reply));
+            }
+            (None, error) => {
+                if !matches!(self.calls.get(&request), Some(Outcome::Reply(_))) {
+                    self.calls.insert(request, Outcome::Failed(error.unwrap_or_default()));
+                }
+            }
+        }
+    }
+
+    /// Whether there is no past.
+    pub(super) fn is_new(&self) -> bool {
+        self.resumption.is_none()
+    }
+
+    /// What recorded calls cost: the budget counts it again.
+    pub(super) fn spent(&self) -> MicroUsd {
+        self.spent
+    }
+
+    /// Calls whose answer is lost and that are possibly paid.
+    pub(super) fn possibly_paid(&self) -> u64 {
+        self.resumption.map_or(0, |resumption| resumption.possibly_paid_calls)
+    }
+
+    /// The engine that began the run.
+    pub(super) fn engine(&self) -> &str {
+        &self.engine
+    }
+
+    /// The same past with nothing of it on the budget: for a run that begins with another one's past.
+    pub fn with_fresh_budget(mut self) -> Self {
+        self.spent = MicroUsd(0);
+        self
+    }
+
+    /// What was taken over, for the record; nothing for a run that was not resumed.
+    pub(super) fn resumption(&self) -> Option<Resumption> {
+        let reused = self.reused();
+        self.resumption.map(|resumption| Resumption {
+            reused_calls: reused.calls.len() as u64,
+            reused_lanes: reused.lanes,
+            reused_gates: reused.gates,
+            ..resumption
+        })
+    }
+
+    /// What a replay missed, in words; empty when the journal answered everything.
+    pub fn missing(&self) -> Vec<String> {
+        self.reused().missing.clone()
+    }
+
+    /// Whether nothing may be done that the journal does not answer.
+    pub(super) fn is_replay(&self) -> bool {
+        self.recall == Recall::Everything
+    }
+
+    pub(super) fn miss(&self, what: String) {
+        self.reused().missing.push(what);
+    }
+
+    fn reused(&self) -> std::sync::MutexGuard<'_, Reused> {
+        self.reused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn artifact<T: DeserializeOwned>(&self, id: &ArtifactId) -> Result<T, JournalError> {
+        let Some(artifacts) = &self.artifacts else {
+            return Err(JournalError::Damaged(id.to_string()));
+        };
+        let bytes = artifacts.get(id)?;
+        serde_json::from_slice(&bytes).map_err(|error| JournalError::Corrupt {
+            path: artifacts.path(id).display().to_string(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// The conversation of a lane up to its last request.
+    pub(super) fn conversation(&self, lane: &LaneId) -> Result<Vec<Message>, JournalError> {
+        match self.asked.get(lane) {
+            Some(request) => Ok(self.artifact::<ModelRequest>(request)?.messages),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// A worker run that ended. Failed and cancelled ones are tried again, except in a replay.
+    pub(super) fn attempt(&self, lane: &LaneId) -> Result<Option<Attempt>, JournalError> {
+        let Some(id) = self.attempts.get(lane) else { return Ok(None) };
+        let kept: KeptAttempt = self.artifact(id)?;
+        let over = !matches!(kept.stop, Stop::Failed { .. } | Stop::Cancelled);
+        if !over && !self.is_replay() {
+            return Ok(None);
+        }
+        let diff = match &self.artifacts {
+            Some(artifacts) => artifacts.get(&kept.diff)?,
+            None => Vec::new(),
+        };
+        self.reused().lanes += 1;
+        Ok(Some(Attempt {
+            diff,
+            answer: kept.answer,
+            claims: kept.claims,
+            stop: kept.stop,
+            turns: kept.turns,
+            usage: kept.usage,
+            millis: kept.millis,
+            transcript: kept.transcript,
+        }))
+    }
+
+    /// The gates' reports on the base, or on a tree.
+    pub(super) fn gates(&self, tree: Option<&TreeId>) -> Option<Vec<GateReport>> {
+        let kept = match tree {
+            None => self.base.as_ref(),
+            Some(tree) => self.gates.get(tree),
+        }?;
+        if !self.is_replay() && kept.iter().any(|report| report.verdict.is_infra()) {
+            return None;
+        }
+        self.reused().gates += 1;
+        Some(kept.clone())
+    }
+
+    /// What the base's gates said in full, if that is kept.
+    pub(super) fn base_kept(&self) -> Result<Option<Vec<u8>>, JournalError> {
+        match (&self.base_kept, &self.artifacts) {
+            (Some(kept), Some(artifacts)) => artifacts.get(kept).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn call(&self, request: &ArtifactId) -> Option<Result<ModelReply, ProviderError>> {
+        match self.calls.get(request)? {
+            Outcome::Reply(reply) => {
+                self.reused().calls.insert(request.clone());
+                let unreadable = |error: JournalError| {
+                    ProviderError::new(ErrorClass::Cancelled, error.to_string())
+                };
+                Some(self.artifact(reply).map_err(unreadable))
+            }
+            Outcome::Failed(message) if self.is_replay() => Some(Err(failure(message))),
+            Outcome::Failed(_) => None,
+        }
+    }
+}
+
+/// An error as the journal holds it: its class, a colon, its words.
+fn failure(text: &str) -> ProviderError {
+    let (class, message) = text.split_once(": ").unwrap_or(("", text));
+    let class = ErrorClass::from_name(class).unwrap_or(ErrorClass::Protocol);
+    ProviderError::new(class, message)
+}
+
+/// Keeps a worker run's end in the journal. One whose diff would be masked is not kept: what a resume
+/// took over would not be what the worker made.
+pub(super) fn keep_attempt(
+    dir: &RunDir,
+    lane: &LaneId,
+    attempt: &Attempt,
+) -> Result<(), JournalError> {
+    if !dir.artifacts().keeps_whole(&attempt.diff) {
+        return Ok(());
+    }
+    let kept = KeptAttempt {
+        diff: dir.artifacts().put(&attempt.diff)?,
+        answer: attempt.answer.clone(),
+        claims: attempt.claims.clone(),
+        stop: attempt.stop.clone(),
+        turns: attempt.turns,
+        usage: attempt.usage,
+        millis: attempt.millis,
+        transcript: attempt.transcript.clone(),
+    };
+    let text = serde_json::to_vec(&kept)
+        .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;
+    let attempt = dir.artifacts().put(&text)?;
+    dir.append(&Entry::Attempt { lane: lane.clone(), attempt })
+}
+
+/// Answers from the memory what it knows, and asks `inner` the rest. It stands above the retries: of
+/// all tries of a call the journal's last word counts.
+pub(super) struct Remembering {
+    pub(super) inner: Arc<dyn Provider>,
+    pub(super) memory: Arc<Memory>,
+    pub(super) dir: RunDir,
+}
+
+impl Remembering {
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        sink: &mut (dyn FnMut(Delta) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<ModelReply, ProviderError> {
+        // As it is named when it is journaled.
+        let name = serde_json::to_vec(request).map(|bytes| self.dir.artifacts().name(&bytes));
+        if let Some(known) = name.ok().and_then(|name| self.memory.call(&name)) {
+            return known;
+        }
+        if self.memory.is_replay() {
+            let what = format!("a call of {} ({:?})", request.model, request.purpose);
+            self.memory.miss(what.clone());
+            return Err(ProviderError::new(
+                ErrorClass::Cancelled,
+                format!("{what} is not recorded"),
+            ));
+        }
+        self.inner.call(request, sink, cancel).await
+    }
+}
+
+impl Provider for Remembering {
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        sink: &'a mut (dyn FnMut(Delta) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
+        self.ask(request, sink, cancel).boxed()
+    }
+}

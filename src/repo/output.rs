@@ -1,0 +1,125 @@
+//! What lies between the base's checkout and a gate's own changes: snapshots of carried directories,
+//! and what setup and the base's gate runs wrote.
+//!
+//! Never here: what a candidate wrote.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use git2::{ObjectType, Oid};
+
+use super::cache::CacheEntry;
+use super::error::{GitContext, IoContext, RepoError, Result, lossy};
+use super::lease::Lease;
+use super::listing::GONE;
+use super::objects::{self, GITLINK, Item, Leaf};
+use super::scan::read_below;
+use super::{files, upper};
+
+/// Layers of output that lie under a gate's tree, the topmost first. Each goes away, or may be cleaned,
+/// when nothing stands on it any more.
+#[derive(Clone, Debug, Default)]
+pub struct GateLayer {
+    pub(crate) parts: Vec<Arc<Part>>,
+    pub(crate) rewritten: Vec<String>,
+}
+
+/// One directory of a [`GateLayer`].
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) dir: PathBuf,
+    /// What it holds, where that is sources of a base with newer times instead of output; sorted, with
+    /// marks for sources that are gone.
+    pub(crate) sources: Option<Vec<Item>>,
+    _hold: Hold,
+}
+
+/// What keeps a directory there.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held for what dropping it does")]
+enum Hold {
+    Run(Lease),
+    Cache(Arc<CacheEntry>),
+}
+
+impl Part {
+    /// A directory that goes away with a lease.
+    pub(crate) fn leased(dir: PathBuf, lease: Lease, sources: Option<Vec<Item>>) -> Arc<Self> {
+        Arc::new(Self { dir, sources, _hold: Hold::Run(lease) })
+    }
+
+    /// A directory of a cache entry.
+    pub(crate) fn cached(
+        dir: PathBuf,
+        entry: Arc<CacheEntry>,
+        sources: Option<Vec<Item>>,
+    ) -> Arc<Self> {
+        Arc::new(Self { dir, sources, _hold: Hold::Cache(entry) })
+    }
+
+    /// Proves that sources are on disk what they are said to be.
+    fn check_disk(&self, sources: &[Item]) -> Result<()> {
+        let root = files::open_dir(&self.dir).at("open", &self.dir)?;
+        for item in sources.iter().filter(|item| ![GONE, GITLINK].contains(&item.leaf.mode)) {
+            let read = read_below(&root, &item.path, MAX_FILE).at("read", &self.dir)?;
+            let found = read.map(|(mode, bytes)| {
+                Oid::hash_object(ObjectType::Blob, &bytes).map(|id| Leaf { mode, id })
+            });
+            if found.transpose().doing("hash a file")? != Some(item.leaf) {
+                return Err(changed(&item.path));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The largest source that is read back, in bytes.
+const MAX_FILE: u64 = 1 << 30;
+
+fn changed(path: &[u8]) -> RepoError {
+    RepoError::Mismatch(format!("{:?} is not the base's", lossy(path)))
+}
+
+/// Whether the base has at a path just what an item says.
+fn is_of(base: &[Item], item: &Item) -> bool {
+    let leaf = objects::find(base, &item.path).map(|at| base[at].leaf);
+    match item.leaf.mode {
+        GONE => leaf.is_none() && !objects::has_below(base, &item.path),
+        _ => leaf == Some(item.leaf),
+    }
+}
+
+impl GateLayer {
+    /// The tracked files that the base's gate run changed, lossily decoded. Where there are any, its
+    /// output was made from other sources than the base's: it is thrown away.
+    pub fn rewritten(&self) -> &[String] {
+        &self.rewritten
+    }
+
+    /// The directories, the topmost first.
+    pub(crate) fn dirs(&self) -> impl Iterator<Item = &Path> {
+        self.parts.iter().map(|part| part.dir.as_path())
+    }
+
+    /// Proves that nothing of it hides or changes what the base tracks. Sources of an earlier base may
+    /// lie below those of this one that take their place.
+    pub(crate) fn check(&self, base: &[Item]) -> Result<()> {
+        let mut covered: HashSet<&[u8]> = HashSet::new();
+        for part in &self.parts {
+            let Some(sources) = &part.sources else {
+                upper::check_stripped(&part.dir, base)?;
+                continue;
+            };
+            part.check_disk(sources)?;
+            let is_covered = |path: &[u8]| {
+                [path].into_iter().chain(objects::parents(path)).any(|path| covered.contains(path))
+            };
+            if let Some(item) = sources.iter().find(|i| !is_of(base, i) && !is_covered(&i.path)) {
+                return Err(changed(&item.path));
+            }
+            covered.extend(sources.iter().map(|item| item.path.as_slice()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,495 @@
+//! Runs that were cut off go on, and nothing is paid twice; finished ones are replayed and judged anew.
+//! The models are a server of the tests' own, which counts.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::support::place::{Done, Place, Running, is};
+use super::support::server::{Reply, Request, Server};
+
+/// Requests of a run that is not cut off: four turns of two lanes, and two orders of one pair.
+const CALLS: usize = 10;
+
+/// A place whose models are a server, and the server.
+struct Bench {
+    place: Place,
+    server: Server,
+    /// The request at which an engine is killed, counted from 1; 0 for none.
+    deadly: Arc<AtomicUsize>,
+    victim: Arc<Mutex<Option<Pid>>>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let place = Place::new();
+        let (deadly, victim) = (Arc::<AtomicUsize>::default(), Arc::new(Mutex::new(None::<Pid>)));
+        let (at, whom, count) = (deadly.clone(), victim.clone(), AtomicUsize::new(0));
+        let server = Server::start(move |request| {
+            let nth = count.fetch_add(1, Ordering::SeqCst) + 1;
+            if nth == at.load(Ordering::SeqCst)
+                && let Some(pid) = whom.lock().unwrap().take()
+            {
+                kill_process(pid, Signal::KILL).unwrap();
+            }
+            answer(request)
+        });
+        let bench = Self { place, server, deadly, victim };
+        bench.configure(&bench.server.url(), "");
+        bench
+    }
+
+    fn configure(&self, url: &str, rest: &str) {
+        self.place.config(&format!(
+            "[providers.own]\nwire = \"openai-chat\"\nbase_url = \"{url}/v1\"\nkey_env = \"OWN_KEY\"\n\
+             [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n\
+             [judges]\nuse = [\"correctness\"]\nmodels = [\"own:judge\"]\n\
+             [lanes.one]\nmodel = \"own:one\"\n[lanes.two]\nmodel = \"own:two\"\n{rest}"
+        ));
+    }
+
+    fn start(&self, args: &[&str]) -> Child {
+        let mut command = self.place.bakeoff(args);
+        command.env("OWN_KEY", "own-key-5d1f0c").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    fn run(&self, args: &[&str]) -> Done {
+        Done::of(self.start(args).wait_with_output().unwrap())
+    }
+
+    /// Runs a command that is killed when the server gets its `nth` request from now on.
+    fn killed_at(&self, args: &[&str], nth: usize) -> Done {
+        let mut victim = self.victim.lock().unwrap();
+        let child = self.start(args);
+        *victim = Some(Pid::from_child(&child));
+        self.deadly.store(self.asked() + nth, Ordering::SeqCst);
+        drop(victim);
+        let done = Done::of(child.wait_with_output().unwrap());
+        self.deadly.store(0, Ordering::SeqCst);
+        done
+    }
+
+    /// How many requests there were.
+    fn asked(&self) -> usize {
+        self.server.requests().len()
+    }
+
+    /// How many requests spoke of a task: those of an engine that was killed may come late.
+    fn asked_about(&self, task: &str) -> usize {
+        let speaks = |request: &&Request| request.json().to_string().contains(task);
+        self.server.requests().iter().filter(speaks).count()
+    }
+
+    fn newest(&self) -> PathBuf {
+        self.place.runs().pop().unwrap()
+    }
+}
+
+const RUN: [&str; 4] = ["run", "raise the value", "--no-synth", "-q"];
+
+/// The models: each lane looks, writes its value, looks again and submits; the judge likes the larger.
+fn answer(request: &Request) -> Reply {
+    let body = request.json();
+    let messages = body["messages"].as_array().unwrap();
+    let turns = messages.iter().filter(|message| message["role"] == "assistant").count();
+    let value = match body["model"].as_str().unwrap() {
+        "judge" => return said(&body, json!({"role": "assistant", "content": verdict(messages)})),
+        "one" => "2000000000000\n",
+        _ => "3000000000000\n",
+    };
+    let (name, arguments) = match turns {
+        0 => ("list_dir", json!({"path": "."})),
+        1 => ("write_file", json!({"path": "value.txt", "content": value})),
+        2 => ("read_file", json!({"path": "value.txt"})),
+        _ => ("submit", json!({"answer": "done", "claims": []})),
+    };
+    let function = json!({"name": name, "arguments": arguments.to_string()});
+    let calls = json!([{"id": format!("call-{turns}"), "type": "function", "function": function}]);
+    said(&body, json!({"role": "assistant", "content": null, "tool_calls": calls}))
+}
+
+fn said(body: &Value, message: Value) -> Reply {
+    let why = if message["tool_calls"].is_null() { "stop" } else { "tool_calls" };
+    let answer = json!({
+        "id": "a", "object": "chat.completion", "created": 0, "model": body["model"],
+        "choices": [{"index": 0, "message": message, "finish_reason": why}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+    });
+    Reply::json(200, &answer.to_string())
+}
+
+fn verdict(messages: &[Value]) -> String {
+    let question = messages.last().unwrap()["content"].as_str().unwrap();
+    let nonce = question.rsplit("\"nonce\": \"").next().unwrap().split('"').next().unwrap();
+    let (first, _) = question.split_once("\n# SECOND\n").unwrap();
+    let liked = "+3000000000000";
+    let first = first.split_once("\n# FIRST\n").unwrap().1;
+    let choice = if first.contains(liked) { "first" } else { "second" };
+    json!({"nonce": nonce, "choice": choice, "reason": "It is larger.", "evidence": [liked], "vetoes": []})
+        .to_string()
+}
+
+fn record(run: &Path) -> Value {
+    serde_json::from_slice(&fs::read(run.join("record.json")).unwrap()).unwrap()
+}
+
+/// What of a record must not depend on how often the run was cut off.
+fn decided(record: &Value) -> Value {
+    let row = |row: &Value| {
+        json!({
+            "tree": row["admission"]["tree"], "lane": row["candidate"]["lane"], "same_as": row["same_as"],
+            "applied": row["applied"], "score": row["score"], "usage": row["candidate"]["usage"],
+            "gates": row["gates"].as_array().unwrap().iter().map(|g| g["verdict"].clone()).collect::<Vec<_>>(),
+        })
+    };
+    let rows: Vec<Value> = record["candidates"].as_array().unwrap().iter().map(row).collect();
+    json!({
+        "decision": record["decision"], "exit": record["exit"], "rows": rows,
+        "ballots": record["ballots"], "usage": record["usage"],
+    })
+}
+
+fn journal(run: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("journal.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Distinct requests with a recorded answer, and how often each was answered.
+fn answered(run: &Path) -> BTreeMap<String, usize> {
+    let mut open: Vec<(Value, String)> = Vec::new();
+    let mut answered = BTreeMap::new();
+    for line in journal(run) {
+        let purpose = line["purpose"].clone();
+        match line["entry"].as_str().unwrap() {
+            "call_began" => open.push((purpose, line["request"].as_str().unwrap().to_owned())),
+            "call_ended" => {
+                let at = open.iter().position(|(asked, _)| *asked == purpose).unwrap();
+                let (_, request) = open.remove(at);
+                if line["reply"].is_string() {
+                    *answered.entry(request).or_default() += 1;
+                }
+            }
+            // What was in flight has no end.
+            "resumed" => open.clear(),
+            _ => {}
+        }
+    }
+    answered
+}
+
+/// Trees whose gates began again after the journal held what they said; the base is one of them.
+fn gated_again(run: &Path) -> Vec<String> {
+    let mut over = Vec::new();
+    let mut trees: BTreeMap<String, String> = BTreeMap::new();
+    let mut again = Vec::new();
+    for line in journal(run) {
+        if line["event"] == "admitted" && line["admission"]["tree"].is_string() {
+            let tree = line["admission"]["tree"].as_str().unwrap().to_owned();
+            trees.insert(line["candidate"].as_str().unwrap().to_owned(), tree);
+        }
+        if line["entry"] == "gated" {
+            over.push(line["tree"].as_str().unwrap_or("base").to_owned());
+        }
+        if line["event"] == "gate_began" {
+            let tree = match line["candidate"].as_str() {
+                Some(candidate) => trees[candidate].clone(),
+                None => "base".to_owned(),
+            };
+            if over.contains(&tree) {
+                again.push(tree);
+            }
+        }
+    }
+    again
+}
+
+/// Kills a run at `points` random moments, each time going on with it until it ends, and compares.
+fn killed_at_random(points: usize, seed: u64) {
+    let bench = Bench::new();
+    let began = Instant::now();
+    bench.run(&RUN).exits(0);
+    let (took, expected) = (began.elapsed(), decided(&record(&bench.newest())));
+    assert_eq!(bench.asked(), CALLS);
+    let mut random = fastrand::Rng::with_seed(seed);
+    for point in 0..points {
+        let context = format!("point {point}, seed {seed}");
+        let task = format!("raise the value ({point})");
+        let run = cut_off_often(&bench, &task, &mut random, took);
+        let record = record(&run);
+        assert_eq!(decided(&record), expected, "{context}");
+        let answered = answered(&run);
+        assert_eq!(answered.len(), CALLS, "{context}: every call has an answer");
+        assert!(answered.values().all(|times| *times == 1), "{context}: no answer was paid twice");
+        let lost = record["resumed"]["possibly_paid_calls"].as_u64().unwrap_or(0) as usize;
+        let asked = bench.asked_about(&task);
+        assert!((CALLS..=CALLS + lost).contains(&asked), "{context}: {asked} calls, {lost} lost");
+        assert_eq!(gated_again(&run), [""; 0], "{context}");
+        bench.place.nothing_left(&context);
+        bench.run(&["replay", run.to_str().unwrap()]).exits(0);
+        assert_eq!(bench.asked_about(&task), asked, "a replay asks nobody");
+        fs::remove_dir_all(&run).unwrap();
+    }
+}
+
+/// Begins a run, kills it and goes on with it up to three times, then lets it end.
+fn cut_off_often(bench: &Bench, task: &str, random: &mut fastrand::Rng, took: Duration) -> PathBuf {
+    let run = ["run", task, "--no-synth", "-q"];
+    let known = bench.place.runs();
+    let mut begun = None;
+    for _ in 0..3 {
+        let path = begun.as_ref().map(|run: &PathBuf| run.to_str().unwrap().to_owned());
+        let child = match &path {
+            None => bench.start(&run),
+            Some(path) => bench.start(&["resume", path, "-q"]),
+        };
+        let wait = took.mul_f64(random.f64() * 1.1);
+        // This is no waiting for something to happen: the moment itself is what is drawn.
+        std::thread::park_timeout(wait);
+        kill_process(Pid::from_child(&child), Signal::KILL).ok();
+        child.wait_with_output().unwrap();
+        begun = bench.place.runs().into_iter().find(|run| !known.contains(run));
+        // A run that was cut off before its journal began is started again.
+        if begun
+            .as_ref()
+            .is_some_and(|run| fs::metadata(run.join("journal.jsonl")).map_or(0, |m| m.len()) == 0)
+        {
+            fs::remove_dir_all(begun.take().unwrap()).unwrap();
+        }
+    }
+    match begun {
+        Some(run) => {
+            bench.run(&["resume", run.to_str().unwrap(), "-q"]).exits(0);
+            run
+        }
+        None => {
+            bench.run(&run).exits(0);
+            bench.newest()
+        }
+    }
+}
+
+#[test]
+fn a_run_killed_at_random_ends_as_if_it_had_not_been() {
+    killed_at_random(6, 7);
+}
+
+#[test]
+#[ignore = "takes minutes: 200 points"]
+fn a_run_killed_at_200_random_points_ends_as_if_it_had_not_been() {
+    let seed = Instant::now().elapsed().as_nanos() as u64;
+    killed_at_random(200, seed);
+}
+
+#[test]
+fn a_run_killed_at_each_request_pays_that_one_again_and_no_other() {
+    let bench = Bench::new();
+    bench.run(&RUN).exits(0);
+    let expected = decided(&record(&bench.newest()));
+    for nth in 1..=CALLS {
+        let task = format!("raise the value ({nth})");
+        let killed = bench.killed_at(&["run", &task, "--no-synth", "-q"], nth);
+        assert_eq!(killed.code, None, "request {nth}: {}", killed.err);
+        bench.place.nothing_alive("killed");
+        let run = bench.newest();
+        bench.run(&["show"]).exits(2).says(&["bakeoff resume"]);
+        let done = bench.run(&["resume", "--json", "-q"]).exits(0);
+        let record = record(&run);
+        assert_eq!((done.json(), decided(&record)), (record.clone(), expected.clone()), "{nth}");
+        let resumed = &record["resumed"];
+        // The two lanes are under way at the same time: the other one's call may be lost with it.
+        let lost = resumed["possibly_paid_calls"].as_u64().unwrap() as usize;
+        assert!((1..=2).contains(&lost), "request {nth}: {resumed}");
+        let reused = resumed["reused_calls"].as_u64().unwrap() as usize;
+        let asked = bench.asked_about(&task);
+        assert!(
+            asked <= CALLS + lost,
+            "request {nth}: {asked} calls, {lost} lost, {reused} reused"
+        );
+        let codes: Vec<&str> = record["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|w| w["code"].as_str().unwrap())
+            .collect();
+        assert!(codes.contains(&"possibly-paid"), "{codes:?}");
+        bench.place.no_files_left("resumed");
+    }
+}
+
+#[test]
+fn an_interrupted_run_goes_on_and_an_ended_one_has_nothing_to_do() {
+    let bench = Bench::new();
+    let mut running = Running::start({
+        let mut command = bench.place.bakeoff(["run", "raise the value", "--no-synth"]);
+        command.env("OWN_KEY", "own-key-5d1f0c");
+        command
+    });
+    running.until(is("lane_began"));
+    running.signal(Signal::INT);
+    let (done, _) = running.end();
+    assert_eq!(done.code, Some(130));
+    bench.run(&["resume", "-q"]).exits(0).prints(&["c2"]);
+    let asked = bench.asked();
+    let again = bench.run(&["resume", "-o", "-"]).exits(0).says(&["has ended"]);
+    assert!(again.out.contains("+3000000000000"), "{}", again.out);
+    assert_eq!(bench.asked(), asked);
+}
+
+#[test]
+fn a_run_that_goes_on_is_no_others() {
+    let place = Place::with_slow_model();
+    let mut running = Running::start(place.bakeoff(["run", "x"]));
+    running.until(is("lane_began"));
+    place.run(["resume"]).exits(2).says(&["is going on in another process", "bakeoff stop"]);
+    running.signal(Signal::TERM);
+    running.end();
+}
+
+#[test]
+fn a_run_is_moved_and_ended_elsewhere_without_its_repository() {
+    let bench = Bench::new();
+    bench.killed_at(&RUN, 6);
+    let moved = bench.place.dir.join("moved");
+    fs::create_dir(&moved).unwrap();
+    let run = bench.newest();
+    let moved = moved.join(run.file_name().unwrap());
+    fs::rename(&run, &moved).unwrap();
+    fs::remove_dir_all(bench.place.home()).unwrap();
+    fs::remove_dir_all(&bench.place.repo).unwrap();
+    fs::create_dir(&bench.place.repo).unwrap();
+    let before = bench.asked();
+    let done = bench.run(&["resume", moved.to_str().unwrap(), "-o", "-", "-q"]).exits(0);
+    assert!(done.out.contains("+3000000000000"), "{}", done.out);
+    assert!(bench.asked() - before <= CALLS - 4, "what was answered is not asked again");
+    bench.run(&["replay", moved.to_str().unwrap()]).exits(0).prints(&["the same decision"]);
+}
+
+#[test]
+fn a_torn_line_is_told_and_other_damage_ends_it_without_a_call() {
+    let bench = Bench::new();
+    bench.killed_at(&RUN, 7);
+    let run = bench.newest();
+    let path = run.join("journal.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let asked = bench.asked();
+    // A line in the middle.
+    let mut broken = whole.clone();
+    let middle = broken.iter().position(|byte| *byte == b'\n').unwrap() + 3;
+    broken[middle] = b'\0';
+    fs::write(&path, &broken).unwrap();
+    bench.run(&["resume"]).exits(6).says(&["line 2"]);
+    // A journal of a later engine.
+    let text = String::from_utf8(whole.clone()).unwrap();
+    fs::write(&path, text.replacen("\"version\":1", "\"version\":9", 1)).unwrap();
+    bench.run(&["resume"]).exits(6).says(&["newer bakeoff", "upgrade"]);
+    // An answer whose bytes are not what was written.
+    fs::write(&path, &whole).unwrap();
+    let reply =
+        journal(&run).into_iter().find_map(|line| line["reply"].as_str().map(str::to_owned));
+    let (shard, rest) = reply.as_ref().unwrap().split_at(2);
+    let artifact = run.join("artifacts").join(shard).join(rest);
+    let good = fs::read(&artifact).unwrap();
+    fs::write(&artifact, "{}").unwrap();
+    bench.run(&["resume"]).exits(6).says(&["is damaged", reply.as_ref().unwrap()]);
+    assert_eq!(bench.asked(), asked, "nothing is paid again without a word");
+    // A torn last line had no effect yet.
+    fs::write(&artifact, good).unwrap();
+    let torn = [&fs::read(&path).unwrap()[..], b"{\"entry\":\"call_en"].concat();
+    fs::write(&path, torn).unwrap();
+    let done = bench.run(&["resume", "--json", "-q"]).exits(0).json();
+    assert!(done["warnings"].to_string().contains("journal-torn"), "{}", done["warnings"]);
+    assert_eq!(fs::read(run.join("journal.torn")).unwrap(), b"{\"entry\":\"call_en");
+}
+
+#[test]
+fn a_key_goes_to_no_other_server_than_the_one_that_the_run_began_with() {
+    let bench = Bench::new();
+    bench.killed_at(&RUN, 3);
+    let other = Server::scripted([]);
+    bench.configure(&other.url(), "");
+    bench.run(&["resume"]).exits(2).says(&["provider `own`", &bench.server.url(), &other.url()]);
+    assert!(other.requests().is_empty());
+}
+
+#[test]
+fn the_budget_of_a_run_counts_what_was_spent_before_it_was_cut_off() {
+    let bench = Bench::new();
+    let prices = "[providers.own.prices]\none = { input = 1000.0, output = 1000.0 }\ntwo = { input = 1000.0, \
+                  output = 1000.0 }\njudge = { input = 1000.0, output = 1000.0 }\n";
+    bench.configure(&bench.server.url(), &format!("[limits]\nmax_output_tokens = 100\n{prices}"));
+    // Each call costs $0.11, and a lane's at most some dollars.
+    let spent = AtomicU64::new(0);
+    bench.killed_at(&RUN, 8);
+    let run = bench.newest();
+    for line in journal(&run) {
+        spent.fetch_add(line["usage"]["cost"]["known"].as_u64().unwrap_or(0), Ordering::SeqCst);
+    }
+    assert!(spent.load(Ordering::SeqCst) >= 500_000, "{spent:?}");
+    let asked = bench.asked();
+    let done = bench.run(&["resume", "--budget", "0.5", "--json", "-q"]);
+    let lanes = done.json()["lanes"].to_string();
+    assert!(lanes.contains("\"cost\""), "a lane is ended by the budget: {lanes}");
+    assert_eq!(bench.asked(), asked, "no call fits");
+}
+
+#[test]
+fn a_replay_notices_what_was_changed() {
+    let bench = Bench::new();
+    bench.run(&RUN).exits(0);
+    let run = bench.newest();
+    let before = bench.place.fingerprint();
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    let path = run.join("record.json");
+    let honest = fs::read_to_string(&path).unwrap();
+    let mut changed: Value = serde_json::from_str(&honest).unwrap();
+    changed["decision"]["outcome"]["candidate"] = "c1".into();
+    fs::write(&path, changed.to_string()).unwrap();
+    let done = bench.run(&["replay", "--json"]).exits(1).json();
+    assert_eq!(
+        done["differences"],
+        json!(["decision.outcome.candidate: recorded \"c1\", now \"c2\""])
+    );
+    fs::write(&path, &honest).unwrap();
+    // A gate's word in the journal.
+    let journal = run.join("journal.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    let failed = text.replace(
+        "\"verdict\":{\"kind\":\"pass\"}",
+        "\"verdict\":{\"kind\":\"fail\",\"reason\":\"made up\"}",
+    );
+    assert_ne!(text, failed);
+    fs::write(&journal, failed).unwrap();
+    bench.run(&["replay"]).exits(1);
+    fs::write(&journal, &text).unwrap();
+    // A ballot's answer that is gone.
+    let judged = text.lines().rfind(|line| line.contains("\"call_ended\"")).unwrap();
+    fs::write(&journal, text.replace(&format!("{judged}\n"), "")).unwrap();
+    bench.run(&["replay"]).exits(1).prints(&["a call of judge"]);
+    assert_eq!(bench.asked(), CALLS);
+    assert_eq!(bench.place.fingerprint(), before);
+}
+
+#[test]
+fn other_judges_are_asked_about_the_same_candidates() {
+    let bench = Bench::new();
+    bench.run(&RUN).exits(0);
+    let old = record(&bench.newest());
+    let args = ["rejudge", "--judge", "tests", "--no-synth", "--json", "-q"];
+    let new = bench.run(&args).exits(0).json();
+    assert_eq!((new["rejudges"].clone(), bench.place.runs().len()), (old["run"].clone(), 2));
+    assert_eq!(new["candidates"].to_string(), old["candidates"].to_string());
+    assert_eq!(new["ballots"][0]["judge"], "tests");
+    assert_eq!(bench.asked(), CALLS + 2, "two more ballots, and no worker");
+    assert_eq!(gated_again(&bench.newest()), [""; 0]);
+    bench.run(&["replay"]).exits(0);
+    bench.run(&["rejudge", "--judge", "nobody"]).exits(2).says(&["nobody"]);
+    assert_eq!(bench.place.runs().len(), 2, "what can't begin leaves nothing");
+}
