@@ -38,22 +38,28 @@ fn main() {
     let diffs = diffs(&repository, &base);
     let mut ours = Vec::new();
     let mut admitted = Vec::new();
+    let mut kept = Vec::new();
     for diff in &diffs {
-        let begin = Instant::now();
-        let verdict = admit(diff, store.base_tree(), &store, &rules()).expect("the store");
-        ours.push(begin.elapsed());
+        let begin = Clock::start();
+        let draft = store.draft();
+        let verdict = admit(diff, store.base_tree(), &draft, &rules()).expect("the store");
+        ours.push(begin.ours());
+        draft.keep().expect("the store");
+        kept.push(begin.ours());
         admitted.push(verdict);
     }
     let mut theirs = Vec::new();
     for (diff, verdict) in diffs.iter().zip(&admitted).step_by(diffs.len().div_ceil(BY_GIT)) {
-        let begin = Instant::now();
+        let begin = Clock::start();
         let tree = by_git(&repository, &base, place.path(), diff);
-        theirs.push(begin.elapsed());
+        theirs.push(begin.children());
         if let Admission::Admitted { tree: ours, .. } = verdict {
             assert_eq!(tree.as_deref(), Some(ours.as_str()), "git has another tree");
         }
     }
-    tell(&repository, &base, &diffs, &admitted, (ours, theirs));
+    tell(&repository, &base, &diffs, &admitted);
+    compare("a verdict", &ours, &theirs);
+    compare("a verdict with its objects written", &kept, &theirs);
 }
 
 fn rules() -> Rules {
@@ -64,13 +70,49 @@ fn made(repository: &Path) -> bool {
     repository.ends_with("made")
 }
 
-fn tell(
-    repository: &Path,
-    base: &str,
-    diffs: &[Vec<u8>],
-    admitted: &[Admission],
-    (ours, theirs): (Vec<Duration>, Vec<Duration>),
-) {
+/// What something took: on the wall, and on a core. On a busy machine only the second says much.
+#[derive(Clone, Copy)]
+struct Took {
+    wall: Duration,
+    core: Duration,
+}
+
+struct Clock {
+    wall: Instant,
+    own: Duration,
+    children: Duration,
+}
+
+impl Clock {
+    fn start() -> Self {
+        let (own, children) = (used(libc::RUSAGE_SELF), used(libc::RUSAGE_CHILDREN));
+        Self { wall: Instant::now(), own, children }
+    }
+
+    fn ours(&self) -> Took {
+        Took { wall: self.wall.elapsed(), core: used(libc::RUSAGE_SELF) - self.own }
+    }
+
+    fn children(&self) -> Took {
+        Took { wall: self.wall.elapsed(), core: used(libc::RUSAGE_CHILDREN) - self.children }
+    }
+}
+
+/// Time on a core, in the program and in the kernel for it.
+fn used(who: libc::c_int) -> Duration {
+    // SAFETY: the structure is plain numbers, and the call fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(who, &mut usage);
+        usage
+    };
+    let time = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+    };
+    time(usage.ru_utime) + time(usage.ru_stime)
+}
+
+fn tell(repository: &Path, base: &str, diffs: &[Vec<u8>], admitted: &[Admission]) {
     let files = git(repository, &["ls-tree", "-r", "--name-only", "-z", base], b"", &[]);
     let files = files.iter().filter(|byte| **byte == 0).count();
     let bytes = diffs.iter().map(Vec::len).sum::<usize>() / diffs.len();
@@ -79,20 +121,29 @@ fn tell(
         "{files} files; {} diffs, {bytes} bytes on average, {good} of them admitted",
         diffs.len()
     );
-    let (mean, slow) = (ours.iter().sum::<Duration>() / ours.len() as u32, percentile(&ours, 95));
-    let (ours, theirs) = (percentile(&ours, 50), percentile(&theirs, 50));
-    println!(
-        "one verdict {ours:.2?} (mean {mean:.2?}, 95 % within {slow:.2?}): {:.0} a second by the \
-         mean; git's temporary index {theirs:.2?}: {:.0} times",
-        1.0 / mean.as_secs_f64(),
-        theirs.as_secs_f64() / ours.as_secs_f64()
-    );
 }
 
-fn percentile(times: &[Duration], percent: usize) -> Duration {
-    let mut times = times.to_vec();
+/// Medians and their ratio, on the wall and on a core.
+fn compare(what: &str, ours: &[Took], theirs: &[Took]) {
+    for (unit, of) in [("wall", (|took| took.wall) as fn(&Took) -> Duration), ("core", |t| t.core)]
+    {
+        let (ours, theirs) = (times(ours, of), times(theirs, of));
+        let (median, slow) = (ours[ours.len() / 2], ours[(ours.len() - 1) * 95 / 100]);
+        let (git, mean) =
+            (theirs[theirs.len() / 2], ours.iter().sum::<Duration>() / ours.len() as u32);
+        println!(
+            "{what}, {unit} time: median {median:.2?} ({:.0} a second), mean {mean:.2?}, 95 % within \
+             {slow:.2?}; git's temporary index {git:.2?}: {:.0} times",
+            1.0 / median.as_secs_f64(),
+            git.as_secs_f64() / median.as_secs_f64()
+        );
+    }
+}
+
+fn times(took: &[Took], of: fn(&Took) -> Duration) -> Vec<Duration> {
+    let mut times: Vec<Duration> = took.iter().map(of).collect();
     times.sort_unstable();
-    times[(times.len() - 1) * percent / 100]
+    times
 }
 
 /// For each of the last commits: what its files differ in from the base.

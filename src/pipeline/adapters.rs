@@ -28,8 +28,10 @@ impl Admit for PatchAdmit {
     fn admit(&self, diff: &[u8]) -> Result<Admission, PipelineError> {
         let failed = |error: patch::StoreError| PipelineError::Store(error.to_string());
         let (store, base) = (&*self.store, self.store.base_tree());
-        let mut admission = patch::admit(diff, base, store, &self.rules).map_err(failed)?;
+        let draft = store.draft();
+        let mut admission = patch::admit(diff, base, &draft, &self.rules).map_err(failed)?;
         if let Admission::Admitted { tree, flags, .. } = &mut admission {
+            draft.keep().map_err(failed)?;
             let touched = gated(store, base, tree, &self.gates).map_err(failed)?.flags;
             // Admission knows gates by their names alone, so that the gates' own word is the better one.
             let same = |flag: &Flag, other: &Flag| {

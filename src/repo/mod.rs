@@ -52,5 +52,6 @@ pub use seed::seed;
 pub use spaces::{Backend, Spaces, Tried};
 pub use standing::{NotCarried, Reused, Standing, Wish};
 pub use store::{HISTORY, Store, StorePaths};
+pub use tree_store::Draft;
 pub use user::UserRepo;
 pub use workspace::Workspace;

@@ -99,8 +99,13 @@ fn parse_tree(mut data: &[u8]) -> Option<Vec<Entry>> {
 }
 
 /// Writes a tree; the entries may come in any order.
-pub(crate) fn write_tree(odb: &Odb<'_>, mut entries: Vec<Entry>) -> Result<Oid> {
-    entries.sort_by_key(sort_key);
+pub(crate) fn write_tree(odb: &Odb<'_>, entries: Vec<Entry>) -> Result<Oid> {
+    odb.write(ObjectType::Tree, &tree_bytes(entries)).doing("write a tree")
+}
+
+/// A tree's bytes; the entries may come in any order.
+pub(crate) fn tree_bytes(mut entries: Vec<Entry>) -> Vec<u8> {
+    entries.sort_by_cached_key(sort_key);
     let mut data = Vec::new();
     for entry in &entries {
         data.extend_from_slice(format!("{:o} ", entry.mode).as_bytes());
@@ -108,7 +113,7 @@ pub(crate) fn write_tree(odb: &Odb<'_>, mut entries: Vec<Entry>) -> Result<Oid> 
         data.push(0);
         data.extend_from_slice(entry.id.as_bytes());
     }
-    odb.write(ObjectType::Tree, &data).doing("write a tree")
+    data
 }
 
 /// Git sorts a directory as if its name ended in a slash.

@@ -1,10 +1,14 @@
-//! The run's store as `patch` sees it: trees and blobs by their ids.
+//! The run's store as `patch` sees it: trees and blobs by their ids, written at once or kept in memory
+//! until somebody wants them.
 
-use git2::ObjectType;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use git2::{ObjectType, Oid};
 
 use super::error::GitContext;
 use super::error::RepoError;
-use super::objects::{Entry, oid, read_blob, read_tree, write_tree};
+use super::objects::{Entry, oid, read_blob, read_tree, tree_bytes, write_tree};
 use super::store::Store;
 use crate::model::TreeId;
 use crate::patch::{ObjectId, StoreError, TreeEntry, TreeStore};
@@ -12,11 +16,6 @@ use crate::patch::{ObjectId, StoreError, TreeEntry, TreeStore};
 impl TreeStore for Store {
     fn tree(&self, id: &TreeId) -> Result<Vec<TreeEntry>, StoreError> {
         let entries = self.with_odb(|odb| read_tree(odb, oid(id.as_str())?));
-        let outer = |entry: Entry| TreeEntry {
-            name: entry.name,
-            mode: entry.mode,
-            id: ObjectId::new(entry.id.to_string()),
-        };
         Ok(entries.map_err(failed)?.into_iter().map(outer).collect())
     }
 
@@ -30,16 +29,104 @@ impl TreeStore for Store {
     }
 
     fn put_tree(&self, entries: Vec<TreeEntry>) -> Result<TreeId, StoreError> {
-        let inner = |entry: TreeEntry| {
-            Ok(Entry { name: entry.name, mode: entry.mode, id: oid(entry.id.as_str())? })
-        };
-        let written = self.with_odb(|odb| {
-            let entries: Vec<Entry> =
-                entries.into_iter().map(inner).collect::<Result<_, RepoError>>()?;
-            write_tree(odb, entries)
-        });
+        let written = self.with_odb(|odb| write_tree(odb, inner(entries)?));
         written.map(|id| TreeId::new(id.to_string())).map_err(failed)
     }
+}
+
+/// A store whose new objects stay in memory: a verdict on a diff that is refused leaves nothing, and one
+/// that is only asked for costs no file.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    store: &'a Store,
+    fresh: Mutex<Fresh>,
+}
+
+#[derive(Debug, Default)]
+struct Fresh {
+    blobs: HashMap<String, Vec<u8>>,
+    trees: HashMap<String, Vec<TreeEntry>>,
+    /// The trees in the order in which they came: children before their parents.
+    order: Vec<String>,
+}
+
+impl Store {
+    /// An empty draft over this store.
+    pub fn draft(&self) -> Draft<'_> {
+        Draft { store: self, fresh: Mutex::default() }
+    }
+}
+
+impl Draft<'_> {
+    /// Writes what is new to the store.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub fn keep(self) -> Result<(), StoreError> {
+        let mut fresh = self.fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for bytes in fresh.blobs.values() {
+            self.store.put_blob(bytes)?;
+        }
+        // Last, so that a tree that is there is whole.
+        for id in &fresh.order {
+            if let Some(entries) = fresh.trees.remove(id) {
+                self.store.put_tree(entries)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Fresh) -> T) -> T {
+        work(&mut self.fresh.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl TreeStore for Draft<'_> {
+    fn tree(&self, id: &TreeId) -> Result<Vec<TreeEntry>, StoreError> {
+        match self.with(|fresh| fresh.trees.get(id.as_str()).cloned()) {
+            Some(entries) => Ok(entries),
+            None => TreeStore::tree(self.store, id),
+        }
+    }
+
+    fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, StoreError> {
+        match self.with(|fresh| fresh.blobs.get(id.as_str()).cloned()) {
+            Some(bytes) => Ok(bytes),
+            None => self.store.blob(id),
+        }
+    }
+
+    fn put_blob(&self, bytes: &[u8]) -> Result<ObjectId, StoreError> {
+        let id = named(ObjectType::Blob, bytes)?;
+        self.with(|fresh| fresh.blobs.insert(id.clone(), bytes.to_vec()));
+        Ok(ObjectId::new(id))
+    }
+
+    fn put_tree(&self, entries: Vec<TreeEntry>) -> Result<TreeId, StoreError> {
+        let id = named(ObjectType::Tree, &tree_bytes(inner(entries.clone()).map_err(failed)?))?;
+        self.with(|fresh| {
+            fresh.order.push(id.clone());
+            fresh.trees.insert(id.clone(), entries);
+        });
+        Ok(TreeId::new(id))
+    }
+}
+
+/// The id that git gives to an object.
+fn named(kind: ObjectType, bytes: &[u8]) -> Result<String, StoreError> {
+    let id = Oid::hash_object(kind, bytes).doing("name an object").map_err(failed)?;
+    Ok(id.to_string())
+}
+
+fn outer(entry: Entry) -> TreeEntry {
+    TreeEntry { name: entry.name, mode: entry.mode, id: ObjectId::new(entry.id.to_string()) }
+}
+
+fn inner(entries: Vec<TreeEntry>) -> Result<Vec<Entry>, RepoError> {
+    let one = |entry: TreeEntry| {
+        Ok(Entry { name: entry.name, mode: entry.mode, id: oid(entry.id.as_str())? })
+    };
+    entries.into_iter().map(one).collect()
 }
 
 fn failed(error: RepoError) -> StoreError {

@@ -1,6 +1,7 @@
 //! The user's repository stays untouched; workspaces and diffs agree with git.
 
 mod apply;
+mod draft;
 mod gate_tree;
 mod history;
 mod killed;
