@@ -245,7 +245,7 @@ mod tests {
         let config = format!("home = {}\nversion = 3.12.1\n", prefix.join("bin").display());
         std::fs::write(environment.join("pyvenv.cfg"), config).unwrap();
         let find = |dirs: &[PathBuf]| discover_for(OsStr::new("/nonesuch"), home.path(), dirs);
-        assert!(shown(&find(&[environment.clone()])).contains(&prefix));
+        assert!(shown(&find(std::slice::from_ref(&environment))).contains(&prefix));
         assert!(shown(&find(&[home.path().to_owned()])).is_empty());
         std::fs::write(environment.join("pyvenv.cfg"), "home = ../x\n").unwrap();
         assert!(shown(&find(&[environment])).is_empty());
