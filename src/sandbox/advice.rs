@@ -96,6 +96,14 @@ mod tests {
         assert!(ubuntu.contains("kernel.apparmor_restrict_unprivileged_userns=0"));
         assert!(Facts { podman: true, ..NONE }.option(trouble).contains("unmask=ALL"));
         assert!(Facts { debian_switch: true, ..NONE }.option(trouble).contains("userns_clone=1"));
+        let off = Facts { no_user_namespaces: true, docker: true, ..NONE }.option(trouble);
+        assert!(off.contains("sysctl -w user.max_user_namespaces=15000"), "{off}");
+        let pod = Facts { kubernetes: true, ..NONE }.option(trouble);
+        assert!(pod.contains("hostUsers: false") && pod.contains("procMount: Unmasked"), "{pod}");
+        // Ubuntu's switch does not bind root.
+        let root = Facts { apparmor: true, root: true, ..NONE }.option(trouble);
+        assert!(!root.contains("apparmor"), "{root}");
+        assert!(NONE.option(trouble).contains("Linux 5.12"));
         assert!(NONE.option(None).contains("report this"));
     }
 }

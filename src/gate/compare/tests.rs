@@ -276,3 +276,27 @@ fn tests_that_the_candidate_changed_are_contested() {
     let helped = Terms { own: Some(&own), ..terms };
     assert_eq!(kind(&verdict_of(&base, &both, &helped).0), "contested");
 }
+
+#[test]
+fn a_job_that_filled_the_disk_is_told_as_such() {
+    let fine = run("make test", JobStatus::Exited(0), "");
+    let own = JobStatus::DiskLimit { held: 40 << 30, left: None };
+    let full = JobStatus::DiskLimit { held: 1 << 30, left: Some(200 << 20) };
+    for status in [own.clone(), full.clone()] {
+        let verdict = base_verdict(&run("make test", status, ""));
+        assert!(
+            matches!(&verdict, Verdict::Infra { reason } if reason.contains("disk_mb")),
+            "{verdict:?}"
+        );
+    }
+    let (verdict, _) = candidate_verdict(&fine, &run("make test", own, ""));
+    assert!(
+        matches!(&verdict, Verdict::Fail { reason } if reason.contains("40960 MiB")),
+        "{verdict:?}"
+    );
+    let (verdict, _) = candidate_verdict(&fine, &run("make test", full, ""));
+    assert!(
+        matches!(&verdict, Verdict::Infra { reason } if reason.contains("200 MiB left")),
+        "{verdict:?}"
+    );
+}
