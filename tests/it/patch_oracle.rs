@@ -17,6 +17,9 @@ use bakeoff::patch::{ObjectId, Rules, StoreError, TreeEntry, TreeStore, admit};
 use git2::{ObjectType, Oid};
 use tempfile::TempDir;
 
+/// Path, mode and contents.
+pub type File<'a> = (&'a [u8], u32, Vec<u8>);
+
 /// Path, to mode and object id.
 pub type Leaves = BTreeMap<Vec<u8>, (u32, String)>;
 
@@ -72,9 +75,9 @@ impl MemoryStore {
     }
 
     /// Makes a tree, with the directories that its paths name.
-    fn make(&self, files: &[(&[u8], u32, Vec<u8>)]) -> TreeId {
+    fn make(&self, files: &[File<'_>]) -> TreeId {
         let mut entries: BTreeMap<Vec<u8>, TreeEntry> = BTreeMap::new();
-        let mut below: BTreeMap<&[u8], Vec<(&[u8], u32, Vec<u8>)>> = BTreeMap::new();
+        let mut below: BTreeMap<&[u8], Vec<File<'_>>> = BTreeMap::new();
         for (path, mode, bytes) in files {
             match path.iter().position(|byte| *byte == b'/') {
                 Some(at) => {
@@ -111,7 +114,7 @@ impl MemoryStore {
 }
 
 /// The base of every case: line ends, repetitions, names and modes that have been got wrong somewhere.
-pub fn base_files() -> Vec<(&'static [u8], u32, Vec<u8>)> {
+pub fn base_files() -> Vec<File<'static>> {
     let numbered: String = (1..=60).map(|line| format!("line {line}\n")).collect();
     let blocks = "block\n  same\n  same\nend\n\n".repeat(5);
     let code = "fn f() {\n    a();\n}\n\nfn g() {\n    a();\n}\n\n\n// the end\n}\n";
