@@ -91,7 +91,7 @@ fn what_is_live_or_locked_stays() {
         &["--all-cache", "--keep-runs", "0"],
     ] {
         let told = gc(&place, args);
-        assert_eq!(listed(&told, "runs")[0].1, true, "{told}");
+        assert!(listed(&told, "runs")[0].1, "{told}");
         assert!(listed(&told, "cache").contains(&("base".to_owned(), true)), "{told}");
     }
     assert!(run.join("record.json").is_file() && lock.with_extension("").join("layer").is_dir());
