@@ -11,13 +11,16 @@ use sha2::{Digest, Sha256};
 use super::{JournalError, Masker};
 use crate::model::ArtifactId;
 
+/// Artifacts in memory.
+type Aside = Arc<Mutex<BTreeMap<ArtifactId, Vec<u8>>>>;
+
 /// Content-addressed bytes. The same bytes are stored once.
 #[derive(Clone, Debug)]
 pub struct Artifacts {
     dir: PathBuf,
     masker: Masker,
     /// What a run that must not be changed would have stored.
-    aside: Option<Arc<Mutex<BTreeMap<ArtifactId, Vec<u8>>>>>,
+    aside: Option<Aside>,
 }
 
 impl Artifacts {

@@ -73,6 +73,6 @@ pub enum Entry {
     Event {
         /// The event.
         #[serde(flatten)]
-        event: RunEvent,
+        event: Box<RunEvent>,
     },
 }

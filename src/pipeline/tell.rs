@@ -22,7 +22,7 @@ impl Teller {
         let keep = failed.clone();
         let sink = EventSink::new(move |event| {
             if !matches!(event, RunEvent::LaneActivity { .. })
-                && let Err(error) = dir.append(&Entry::Event { event: event.clone() })
+                && let Err(error) = dir.append(&Entry::Event { event: Box::new(event.clone()) })
             {
                 keep.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
