@@ -216,7 +216,12 @@ impl RunDir {
         line = self.masker.mask_json(&line).into_owned();
         line.push(b'\n');
         let mut file = journal.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&line).and_then(|()| file.sync_data()).map_err(failed)
+        let whole = file.metadata().map_err(failed)?.len();
+        file.write_all(&line).and_then(|()| file.sync_data()).map_err(|error| {
+            // A part of a line must not stand before the lines of those who find room again.
+            let _ = file.set_len(whole);
+            failed(error)
+        })
     }
 
     /// The secret of the run's fences: made once and kept, so that a run that goes on says the same

@@ -324,7 +324,8 @@ fn disks_that_refuse() {
     let mut codes = std::collections::BTreeSet::new();
     for size in [4, 16, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 512, 4 << 20] {
         let line = format!(
-            "mount -t tmpfs -o size={size}k none {at} && \"$B\" run x; code=$?; [ $code != 0 ] || \"$B\" show >&2 || exit 99; exit $code"
+            "mount -t tmpfs -o size={size}k none {at} && \"$B\" run x; code=$?; [ $code != 0 ] || \"$B\" show >&2 || exit 99; \
+             [ $code != 6 ] || {{ mount -o remount,size=4g {at}; \"$B\" resume -q >&2; echo resumed: $? >&2; }}; exit $code"
         );
         let done = mounting(&place, &line);
         let code = done.code.unwrap();
@@ -340,6 +341,12 @@ fn disks_that_refuse() {
             // A run whose workers or gates had no room has a record, and says why.
             let told = done.out.contains("every lane failed");
             assert!(named || told, "{size} KiB: {}\n{}", done.out, done.err);
+            // Once there is room it goes on, unless nothing had been saved.
+            let blank = ["no run matches", "before anything was asked or saved"];
+            let on = done.err.contains("resumed: 0")
+                || blank.iter().any(|word| done.err.contains(word))
+                    && done.err.contains("resumed: 2");
+            assert!(on, "{size} KiB: {}\n{}", done.out, done.err);
         }
         codes.insert(code);
     }
