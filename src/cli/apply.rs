@@ -53,7 +53,10 @@ impl Args {
                 record.run, record.decision.reason
             )));
         };
-        let repo = self.repo.clone().unwrap_or_else(|| record.plan.repo.clone());
+        let repo = match &self.repo {
+            Some(repo) => repo.clone(),
+            None => own_repository(&record)?,
+        };
         let to = self.destination(&record);
         let step = write(&repo, &record, &dir, &candidate, to, context)?;
         self.print(&candidate, &step)
@@ -80,6 +83,23 @@ impl Args {
         }
         Ok(Exit::Done)
     }
+}
+
+/// The repository of a run, when no other one is named. Somebody who stands in another repository does
+/// not mean that one.
+fn own_repository(record: &RunRecord) -> Result<PathBuf, CliError> {
+    let own = &record.plan.repo;
+    let Ok(here) = Survey::take(Path::new("."), "HEAD") else { return Ok(own.clone()) };
+    // A record writes paths lossily.
+    if here.top().to_string_lossy() == own.to_string_lossy() {
+        return Ok(here.top().to_owned());
+    }
+    Err(CliError::usage(format!(
+        "run {} was made on {}, and this is {}: say with -C which of the two is meant",
+        record.run,
+        own.display(),
+        here.top().display()
+    )))
 }
 
 /// What was written.

@@ -106,15 +106,16 @@ fn gates(config: &Config, flags: &GateFlags, survey: &Survey) -> Result<GatePlan
     let found = survey.detect(&dir);
     let check = match (flags.no_check, &settings.check.value) {
         (true, _) => None,
-        (false, Some(line)) => Some(known(line, settings.check.origin.clone(), survey, &dir)),
+        (false, Some(line)) => {
+            Some(known("check", line, settings.check.origin.clone(), survey, &dir)?)
+        }
         (false, None) => Some(found.check.clone().ok_or_else(|| no_check(survey, &dir))?),
     };
     Ok(GatePlan {
-        setup: settings
-            .setup
-            .value
-            .as_ref()
-            .map(|line| command(line, settings.setup.origin.clone())),
+        setup: match &settings.setup.value {
+            Some(line) => Some(command("setup", line, settings.setup.origin.clone())?),
+            None => None,
+        },
         setup_network: settings.setup_network.value,
         check,
         test: test(config, flags, &found, survey, &dir)?,
@@ -131,15 +132,29 @@ fn gates(config: &Config, flags: &GateFlags, survey: &Survey) -> Result<GatePlan
     })
 }
 
-fn command(line: &str, origin: Origin) -> CommandSpec {
-    CommandSpec { line: line.to_owned(), tool: tool_of(line), origin }
+/// A command that does nothing would prove every candidate: an unset variable in a script, say.
+fn command(gate: &str, line: &str, origin: Origin) -> Result<CommandSpec, CliError> {
+    let says_nothing = |line: &str| line.trim().is_empty() || line.trim().starts_with('#');
+    if line.lines().all(says_nothing) {
+        return Err(CliError::usage(format!(
+            "the {gate} command is empty ({origin}): an empty command proves nothing; name one, or leave it out"
+        )));
+    }
+    Ok(CommandSpec { line: line.to_owned(), tool: tool_of(line), origin })
 }
 
 /// A command of which the base's scripts may say what it runs.
-fn known(line: &str, origin: Origin, survey: &Survey, dir: &str) -> CommandSpec {
+fn known(
+    gate: &str,
+    line: &str,
+    origin: Origin,
+    survey: &Survey,
+    dir: &str,
+) -> Result<CommandSpec, CliError> {
+    let plain = command(gate, line, origin)?;
     let at = if dir.is_empty() { "package.json".to_owned() } else { format!("{dir}/package.json") };
     let package = survey.file(&at).and_then(|bytes| String::from_utf8(bytes).ok());
-    CommandSpec { line: line.to_owned(), tool: tool_in(line, package.as_deref()), origin }
+    Ok(CommandSpec { tool: tool_in(line, package.as_deref()), ..plain })
 }
 
 fn no_check(survey: &Survey, dir: &str) -> CliError {
@@ -164,11 +179,11 @@ fn test(
                 "--test auto: no test command was found in the repository; give it with --test CMD",
             )
         }),
-        Some(line) => Ok(Some(known(line, Origin::Flag, survey, dir))),
+        Some(line) => known("test", line, Origin::Flag, survey, dir).map(Some),
         None => {
             let set = &config.gates.test;
-            let known = |line: &String| known(line, set.origin.clone(), survey, dir);
-            Ok(set.value.as_ref().map(known))
+            let known = |line: &String| known("test", line, set.origin.clone(), survey, dir);
+            set.value.as_ref().map(known).transpose()
         }
     }
 }

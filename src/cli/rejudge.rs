@@ -42,7 +42,17 @@ impl Args {
         let has_task = frame.plan.task.is_some();
         // Providers that the run did not know are the operator's word of now.
         let (config, trusted) = settings(&frame, context)?;
+        if !has_task {
+            return Err(CliError::usage(
+                "the run has no task, and judges compare candidates by it: pick its diffs again with --task or --task-file",
+            ));
+        }
         let plan = judging(&config, Some(&self.judges), &frame.plan.lanes, has_task)?;
+        if plan.judges.is_empty() && !self.judges.no_judge {
+            return Err(CliError::usage(
+                "no model can judge: name one with --judge-model PROVIDER:MODEL, or choose from evidence alone with --no-judge",
+            ));
+        }
         frame.plan.judging = plan;
         frame.plan.limits.budget = budget(self.budget)?;
         if !self.judges.trust.is_empty() {

@@ -86,7 +86,9 @@ pub fn texts(value: &DeValue<'_>) -> Converted<Vec<String>> {
 /// Paths below the repository's top.
 pub fn inner_paths(value: &DeValue<'_>) -> Converted<Vec<String>> {
     let paths = texts(value)?;
-    match paths.iter().all(|path| is_inner(path)) {
+    let below =
+        |path: &String| is_inner(path) && path.split('/').any(|p| !p.is_empty() && p != ".");
+    match paths.iter().all(below) {
         true => Ok(paths),
         false => Err("a list of paths below the repository's top, without `..` or `.git`".into()),
     }

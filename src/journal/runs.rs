@@ -200,8 +200,7 @@ impl RunDir {
     /// Removes the directory of a run that never wrote a line of its journal, and says so. Nothing is
     /// lost by that; a directory that can't be removed stays.
     pub fn discard_blank(&self) -> bool {
-        let lines = fs::metadata(self.dir.join(JOURNAL)).map_or(0, |meta| meta.len());
-        lines == 0 && fs::remove_dir_all(&self.dir).is_ok()
+        self.is_blank() && fs::remove_dir_all(&self.dir).is_ok()
     }
 
     /// Appends a line and syncs it. Does nothing on a run that was opened for reading.
@@ -236,9 +235,16 @@ impl RunDir {
                 let reason = "it does not hold 32 bytes".to_owned();
                 JournalError::Corrupt { path: path.display().to_string(), reason }
             }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.new_secret(&path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.is_blank() => {
+                self.new_secret(&path)
+            }
             Err(error) => Err(JournalError::io("read", &path, error)),
         }
+    }
+
+    /// Whether nothing was journaled yet.
+    fn is_blank(&self) -> bool {
+        fs::metadata(self.dir.join(JOURNAL)).map_or(0, |meta| meta.len()) == 0
     }
 
     fn new_secret(&self, path: &Path) -> Result<[u8; 32], JournalError> {

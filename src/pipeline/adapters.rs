@@ -77,12 +77,14 @@ impl GateProve {
     async fn recalled_or_run(&self) -> Result<BaseGates, PipelineError> {
         if let Some(kept) = self.memory.base_kept()?
             && let Some(gates) = self.keeper.recall(&kept, &self.events).await?
+            && ran(&gates)
         {
             return Ok(gates);
         }
         let gates = self.keeper.base(&self.events, &self.cancel).await?;
         // What would be masked is not what candidates are compared with.
-        if let Some(kept) = gates.kept().filter(|kept| self.dir.artifacts().keeps_whole(kept)) {
+        let kept = gates.kept().filter(|kept| self.dir.artifacts().keeps_whole(kept));
+        if let Some(kept) = kept.filter(|_| ran(&gates)) {
             let gates = self.dir.artifacts().put(&kept)?;
             self.dir.append(&Entry::BaseKept { gates })?;
         }
@@ -92,6 +94,11 @@ impl GateProve {
     fn masked(&self, reports: Vec<GateReport>) -> Vec<GateReport> {
         self.dir.masked(&reports).unwrap_or(reports)
     }
+}
+
+/// Whether all gates could run: those that could not are tried again.
+fn ran(gates: &BaseGates) -> bool {
+    !gates.reports.iter().any(|report| report.verdict.is_infra())
 }
 
 impl Prove for GateProve {

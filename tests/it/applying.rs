@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::commands::REFUTING;
-use super::support::place::Place;
+use super::support::place::{Done, Place};
 
 #[test]
 fn apply_writes_once_and_never_over_work() {
@@ -126,4 +126,24 @@ fn uncommitted_changes_are_told_and_can_be_included() {
         .run(["run", "x", "--dirty", "--base", "HEAD~1"])
         .exits(2)
         .says(&["included on top of HEAD"]);
+}
+
+#[test]
+fn a_run_of_another_repository_is_applied_nowhere_unless_it_is_named() {
+    let place = Place::new();
+    place.run(["run", "x"]).exits(0);
+    let other = place.dir.join("other");
+    std::fs::create_dir(&other).unwrap();
+    let git = |args: &[&str]| super::support::place::git(&other, args);
+    git(&["clone", "-q", place.repo.to_str().unwrap(), "."]);
+    let before = place.fingerprint();
+    let apply = |args: &[&str]| {
+        let mut command = place.bakeoff(args);
+        Done::of(command.current_dir(&other).output().unwrap())
+    };
+    apply(&["apply"]).exits(2).says(&["was made on", "-C"]);
+    assert_eq!(place.fingerprint(), before);
+    apply(&["apply", "-C", "."]).exits(0).prints(&["applied c1"]);
+    assert_eq!(place.fingerprint(), before);
+    assert_ne!(git(&["status", "--porcelain"]), "");
 }

@@ -426,3 +426,22 @@ fn paths_of_any_bytes() {
     run(&[odd(b"run\xff").as_os_str()]).exits(2);
     run(&[OsStr::new("run"), odd(b"task\xff").as_os_str()]).exits(2).says(&["UTF-8"]);
 }
+
+#[test]
+fn an_empty_command_proves_nothing() {
+    let place = Place::new();
+    let diff = place.diff("good.diff", "2");
+    let diff = diff.to_str().unwrap();
+    for (flag, line) in
+        [("--test", ""), ("--test", "  "), ("--check", " # none\n"), ("--setup", "\t")]
+    {
+        place
+            .run(["gate", diff, flag, line])
+            .exits(2)
+            .says(&["command is empty", "proves nothing"]);
+    }
+    assert!(place.runs().is_empty());
+    let lanes = "[judges]\nenabled = false\n[lanes.one]\nmodel = \"scripted:one\"\n";
+    place.configure("[gates]\ncheck = \"sh check.sh\"\ncarry = [\"./\"]\n", lanes);
+    place.run(["gate", diff]).exits(2).says(&["carry", "below the repository's top"]);
+}

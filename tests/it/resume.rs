@@ -400,8 +400,15 @@ fn a_torn_line_is_told_and_other_damage_ends_it_without_a_call() {
     fs::write(&artifact, "{}").unwrap();
     bench.run(&["resume"]).exits(6).says(&["is damaged", reply.as_ref().unwrap()]);
     assert_eq!(bench.asked(), asked, "nothing is paid again without a word");
-    // A torn last line had no effect yet.
     fs::write(&artifact, good).unwrap();
+    // Without its secret a run would say everything in other words, and pay for it again.
+    let secret = run.join("fence.secret");
+    let bytes = fs::read(&secret).unwrap();
+    fs::remove_file(&secret).unwrap();
+    bench.run(&["resume"]).exits(6).says(&["fence.secret"]);
+    assert_eq!(bench.asked(), asked);
+    fs::write(&secret, bytes).unwrap();
+    // A torn last line had no effect yet.
     let torn = [&fs::read(&path).unwrap()[..], b"{\"entry\":\"call_en"].concat();
     fs::write(&path, torn).unwrap();
     let done = bench.run(&["resume", "--json", "-q"]).exits(0).json();
@@ -491,5 +498,10 @@ fn other_judges_are_asked_about_the_same_candidates() {
     assert_eq!(gated_again(&bench.newest()), [""; 0]);
     bench.run(&["replay"]).exits(0);
     bench.run(&["rejudge", "--judge", "nobody"]).exits(2).says(&["nobody"]);
+    bench.configure(&bench.server.url(), "");
+    let config = bench.place.dir.join("config/bakeoff/config.toml");
+    let off = fs::read_to_string(&config).unwrap().replace("[judges]", "[judges]\nenabled = false");
+    fs::write(&config, off).unwrap();
+    bench.run(&["rejudge"]).exits(2).says(&["--judge-model", "--no-judge"]);
     assert_eq!(bench.place.runs().len(), 2, "what can't begin leaves nothing");
 }
