@@ -10,7 +10,7 @@ use super::resume::{ResultFlags, settings};
 use super::{CliError, Exit, record};
 use crate::journal::Runs;
 use crate::model::RunKind;
-use crate::pipeline::{Continuation, Memory, Recall, begin_rejudge, resume};
+use crate::pipeline::{Continuation, Frame, Memory, Recall, begin_rejudge, resume};
 
 /// Keep a run's candidates and gates, and ask other judges. It makes a run of its own
 #[derive(clap::Args, Debug)]
@@ -38,7 +38,7 @@ impl Args {
             return Err(CliError::usage("a gate run picks nothing, so there is nothing to judge"));
         }
         let read = found.read_journal()?;
-        let (mut frame, _) = Memory::of(&read, &found, Recall::Completed)?;
+        let mut frame = Frame::find(&read, &found)?;
         let has_task = frame.plan.task.is_some();
         // Providers that the run did not know are the operator's word of now.
         let (config, trusted) = settings(&frame, context)?;

@@ -70,7 +70,7 @@ impl Args {
             super::output::tell("bakeoff: the run has ended; there is nothing left to do\n");
             return finish(&record, &found, &output, context);
         }
-        let (frame, _) = Memory::of(&found.read_journal()?, &found, Recall::Completed)?;
+        let frame = Frame::find(&found.read_journal()?, &found)?;
         let (config, trusted) = settings(&frame, context)?;
         let dir = Runs::take(found, masker(&config, context))?;
         // Only now nobody else writes it.

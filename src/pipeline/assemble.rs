@@ -18,7 +18,7 @@ use super::run::{Assignment, Given, Stopped, execute};
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
-use super::{Admit, Phases, PipelineError, Weigh};
+use super::{Admit, Fuse, Judge, Phases, PipelineError, Weigh};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
@@ -251,17 +251,8 @@ impl Builder {
         let config = &self.equipment.config;
         let models = Models::connect(plan, config, &self.dir, &self.tell, &self.memory)?;
         let fencer = Fencer::new(self.dir.fence_secret()?);
-        let judged = !plan.judging.judges.is_empty();
-        let desk = judged.then(|| self.desk(&models, &fencer)).transpose()?;
-        let fuse = match (&desk, &plan.judging.synth) {
-            (Some(desk), Some(model)) => Some(SynthFuse::new(
-                desk,
-                models.provider(model)?,
-                model.clone(),
-                self.store.clone(),
-            )),
-            _ => None,
-        };
+        let listening = (self.tell.sink(), self.cancel.clone());
+        let (judge, fuse) = judging(plan, &self.layers, &models, &fencer, &self.store, listening)?;
         let work =
             (self.frame.kind == RunKind::Run).then(|| self.work(models, fencer)).transpose()?;
         Ok(Phases {
@@ -269,13 +260,9 @@ impl Builder {
             admit: admit(&self.store, plan),
             prove: Box::new(self.prove()?),
             weigh: weigh(&self.store, plan),
-            judge: desk.map(|desk| Box::new(desk) as _),
-            fuse: fuse.map(|fuse| Box::new(fuse) as _),
+            judge,
+            fuse,
         })
-    }
-
-    fn desk(&self, models: &Models, fencer: &Fencer) -> Result<JudgeDesk, PipelineError> {
-        desk(&self.frame.plan, &self.layers, models, fencer, self.tell.sink(), self.cancel.clone())
     }
 
     fn work(&self, models: Models, fencer: Fencer) -> Result<LoopWork, PipelineError> {
@@ -411,19 +398,33 @@ pub(super) fn weigh(store: &Arc<Store>, plan: &Plan) -> Box<dyn Weigh> {
     Box::new(SelectWeigh { trust: plan.trust.clone(), store: store.clone() })
 }
 
-/// The judges' desk of a plan.
-pub(super) fn desk(
+/// Judges and synthesizer, as far as the plan has them. The synthesizer sits at the judges' desk.
+type Judging = (Option<Box<dyn Judge>>, Option<Box<dyn Fuse>>);
+
+/// The judges' desk of a plan, and its synthesizer.
+pub(super) fn judging(
     plan: &Plan,
     layers: &Layers,
     models: &Models,
     fencer: &Fencer,
-    events: EventSink,
-    cancel: CancellationToken,
-) -> Result<JudgeDesk, PipelineError> {
+    store: &Arc<Store>,
+    (events, cancel): (EventSink, CancellationToken),
+) -> Result<Judging, PipelineError> {
+    if plan.judging.judges.is_empty() {
+        return Ok((None, None));
+    }
     let connected =
         plan.judging.models.iter().map(|model| Ok((model.clone(), models.provider(model)?)));
     let connected = connected.collect::<Result<_, PipelineError>>()?;
-    JudgeDesk::new(plan, layers, fencer.clone(), connected, events, cancel)
+    let desk = JudgeDesk::new(plan, layers, fencer.clone(), connected, events, cancel)?;
+    let fuse = match &plan.judging.synth {
+        Some(model) => {
+            let provider = models.provider(model)?;
+            Some(Box::new(SynthFuse::new(&desk, provider, model.clone(), store.clone())) as _)
+        }
+        None => None,
+    };
+    Ok((Some(Box::new(desk)), fuse))
 }
 
 /// The workers' tools, without those that the config switches off.

@@ -16,7 +16,7 @@ use super::models::provider_names;
 use super::run::Given;
 use super::{Commission, Equipment, PipelineError, Survey};
 use crate::config::{Config, content_hash};
-use crate::journal::{Artifacts, JournalError, RunDir};
+use crate::journal::{Artifacts, Entry, JournalError, Read, RunDir};
 use crate::model::{ArtifactId, BaseRecord, Family, Plan, RunKind, TreeId, Wire};
 use crate::prompt::Instructions;
 
@@ -118,12 +118,25 @@ impl Frame {
     }
 
     /// Reads a frame back.
-    pub(super) fn load(id: &ArtifactId, dir: &RunDir) -> Result<Self, JournalError> {
+    fn load(id: &ArtifactId, dir: &RunDir) -> Result<Self, JournalError> {
         let bytes = dir.artifacts().get(id)?;
         serde_json::from_slice(&bytes).map_err(|error| JournalError::Corrupt {
             path: dir.artifacts().path(id).display().to_string(),
             reason: error.to_string(),
         })
+    }
+
+    /// The frame that a journal begins with.
+    ///
+    /// # Errors
+    /// When it has no beginning, or the frame can't be read.
+    pub fn find(read: &Read, dir: &RunDir) -> Result<Self, JournalError> {
+        let begun = read.entries.iter().rev().find_map(|entry| match entry {
+            Entry::Plan { frame, .. } => Some(frame),
+            _ => None,
+        });
+        let blank = || JournalError::Blank { run: dir.id().to_string() };
+        Self::load(begun.ok_or_else(blank)?, dir)
     }
 
     /// The diffs made elsewhere.

@@ -88,15 +88,12 @@ impl Memory {
     pub fn of(read: &Read, dir: &RunDir, recall: Recall) -> Result<(Frame, Self), JournalError> {
         let mut memory =
             Self { recall, artifacts: Some(dir.artifacts().clone()), ..Self::default() };
-        let mut frame = None;
+        let frame = Frame::find(read, dir)?;
         let mut open: Vec<(Purpose, ArtifactId)> = Vec::new();
         let mut possibly_paid = 0;
         for entry in &read.entries {
             match entry {
-                Entry::Plan { frame: id, engine, .. } => {
-                    memory.engine.clone_from(engine);
-                    frame = Some(Frame::load(id, dir)?);
-                }
+                Entry::Plan { engine, .. } => memory.engine.clone_from(engine),
                 Entry::CallBegan { purpose, request } => {
                     if let Purpose::Worker { lane, .. } = purpose {
                         memory.asked.insert(lane.clone(), request.clone());
@@ -128,7 +125,6 @@ impl Memory {
         memory.resumption =
             Some(Resumption { possibly_paid_calls: possibly_paid, ..Default::default() });
         memory.verify()?;
-        let frame = frame.ok_or_else(|| JournalError::Blank { run: dir.id().to_string() })?;
         Ok((frame, memory))
     }
 

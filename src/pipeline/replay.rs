@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::{admit, assignment, desk, weigh};
+use super::assemble::{admit, assignment, judging, weigh};
 use super::frame::Frame;
-use super::judging::SynthFuse;
 use super::layers::lay;
 use super::memory::Memory;
 use super::models::Models;
@@ -64,26 +63,15 @@ fn phases(
     let plan = &frame.plan;
     let models = Models::remembered(plan, dir, memory);
     let fencer = Fencer::new(dir.fence_secret()?);
-    let judged = !plan.judging.judges.is_empty();
-    let quiet = || (EventSink::none(), CancellationToken::new());
-    let desk = judged.then(|| {
-        let (events, cancel) = quiet();
-        desk(plan, layers, &models, &fencer, events, cancel)
-    });
-    let desk = desk.transpose()?;
-    let fuse = match (&desk, &plan.judging.synth) {
-        (Some(desk), Some(model)) => {
-            Some(SynthFuse::new(desk, models.provider(model)?, model.clone(), store.clone()))
-        }
-        _ => None,
-    };
+    let alone = (EventSink::none(), CancellationToken::new());
+    let (judge, fuse) = judging(plan, layers, &models, &fencer, store, alone)?;
     Ok(Phases {
         work: Some(Box::new(NoWork)),
         admit: admit(store, plan),
         prove: Box::new(NoGates),
         weigh: weigh(store, plan),
-        judge: desk.map(|desk| Box::new(desk) as _),
-        fuse: fuse.map(|fuse| Box::new(fuse) as _),
+        judge,
+        fuse,
     })
 }
 
