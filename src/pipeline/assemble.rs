@@ -253,21 +253,29 @@ impl Builder {
         let fencer = Fencer::new(self.dir.fence_secret()?);
         let listening = (self.tell.sink(), self.cancel.clone());
         let (judge, fuse) = judging(plan, &self.layers, &models, &fencer, &self.store, listening)?;
-        let work =
-            (self.frame.kind == RunKind::Run).then(|| self.work(models, fencer)).transpose()?;
+        let prove = Arc::new(self.prove()?);
+        let work = (self.frame.kind == RunKind::Run)
+            .then(|| self.work(models, fencer, prove.clone()))
+            .transpose()?;
         Ok(Phases {
             work: work.map(|work| Box::new(work) as _),
             admit: admit(&self.store, plan),
-            prove: Box::new(self.prove()?),
+            prove: Box::new(prove),
             weigh: weigh(&self.store, plan),
             judge,
             fuse,
         })
     }
 
-    fn work(&self, models: Models, fencer: Fencer) -> Result<LoopWork, PipelineError> {
+    fn work(
+        &self,
+        models: Models,
+        fencer: Fencer,
+        prove: Arc<GateProve>,
+    ) -> Result<LoopWork, PipelineError> {
         Ok(LoopWork::new(Shop {
             store: self.store.clone(),
+            prove,
             models,
             registry: registry(&self.frame.tools)?,
             templates: self.layers.templates.clone(),
@@ -306,6 +314,7 @@ impl Builder {
             events: self.tell.sink(),
             cancel: self.cancel.clone(),
             base: tokio::sync::OnceCell::new(),
+            under_workers: tokio::sync::OnceCell::new(),
             memory: self.memory.clone(),
             dir: self.dir.clone(),
         })

@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::adapters::GateProve;
 use super::memory::Memory;
 use super::models::Models;
 use super::{Attempt, PipelineError, Work};
@@ -25,6 +26,8 @@ use crate::worker::{LoopWorker, WorkerInput, WorkerOutcome};
 pub struct Shop {
     /// The run's store.
     pub store: Arc<Store>,
+    /// The run's gates: what the base's left lies under the workspaces.
+    pub prove: Arc<GateProve>,
     /// The run's models.
     pub models: Models,
     /// The workers' tools.
@@ -86,8 +89,9 @@ impl Shop {
         cancel: CancellationToken,
     ) -> Result<Attempt, Failure> {
         let (shop, lane) = (self.clone(), run.id.clone());
-        let workspace =
-            blocking(move || shop.store.lease(&lane)).await?.map_err(workspace_failure)?;
+        let below = self.prove.under_workers().await.map_err(workspace_failure)?.clone();
+        let workspace = blocking(move || shop.store.lease_over(&lane, &below)).await?;
+        let workspace = workspace.map_err(workspace_failure)?;
         let workspace = Arc::new(workspace);
         let token = mint_token();
         let scope = self.launcher.clone().map(|launcher| RunScope::new(token.clone(), launcher));

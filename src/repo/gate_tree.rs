@@ -185,8 +185,9 @@ impl GateTree {
         let items = gate_copy::listing(&self.base, &self.changes);
         // A tree of its own holds what was below it. Where the base has nothing, a file that is removed
         // from an overlay leaves no mark.
+        let GateLayer { parts, carried, .. } = self.below;
         let (written, below) = match &self.place {
-            Place::Overlay { .. } => (gate_copy::listing(&[], &self.changes), self.below.parts),
+            Place::Overlay { .. } => (gate_copy::listing(&[], &self.changes), parts),
             Place::Copy { .. } => (items.clone(), Vec::new()),
         };
         let missing = gate_copy::missing(&upper, &written)?;
@@ -200,6 +201,6 @@ impl GateTree {
         files::remove(&work).at("clean", &work)?;
         let rewritten = rewritten.iter().map(|path| lossy(path)).collect();
         let parts = [Part::leased(upper, self.lease, None)].into_iter().chain(below).collect();
-        Ok(GateLayer { parts, rewritten })
+        Ok(GateLayer { parts, rewritten, carried })
     }
 }

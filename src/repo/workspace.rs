@@ -41,7 +41,7 @@ pub struct Workspace {
     space: Space,
     lease: Option<Lease>,
     /// What lies between the base and the worker's changes.
-    _below: GateLayer,
+    below: GateLayer,
     /// Let go last: removing the directory takes the mount away at once, and in this process, while the
     /// warden would do one after the other.
     mounted: Option<Mounted>,
@@ -69,7 +69,7 @@ impl Workspace {
             index: None,
             space: Space::Foreign,
             lease: None,
-            _below: GateLayer::default(),
+            below: GateLayer::default(),
             mounted: None,
         }
     }
@@ -99,8 +99,8 @@ impl Store {
         self.lease_over(lane, &GateLayer::default())
     }
 
-    /// The same, with carried directories and what setup wrote in it. None of that enters a diff where
-    /// the base ignores it, as it mostly does; in an overlay only what the worker changes of it can.
+    /// The same, with carried directories and what setup wrote in it. None of that enters a diff, nor
+    /// what the worker makes of it.
     ///
     /// # Errors
     /// As for [`Store::lease`].
@@ -117,7 +117,7 @@ impl Store {
             Some(overlay) => self.over_layer(overlay?, dir, git_dir)?,
             None => self.copied(dir, git_dir, below)?,
         };
-        Ok(Workspace { lease: Some(lease), _below: below.clone(), ..made })
+        Ok(Workspace { lease: Some(lease), below: below.clone(), ..made })
     }
 
     fn over_layer(&self, overlay: Overlay, dir: PathBuf, git_dir: PathBuf) -> Result<Workspace> {
@@ -135,7 +135,7 @@ impl Store {
             index,
             space,
             lease: None,
-            _below: GateLayer::default(),
+            below: GateLayer::default(),
             mounted,
         })
     }
@@ -156,7 +156,7 @@ impl Store {
             index,
             space,
             lease,
-            _below: GateLayer::default(),
+            below: GateLayer::default(),
             mounted,
         })
     }
@@ -187,7 +187,7 @@ impl Store {
     }
 
     /// The workspace against the base tree as a git-format diff: new, changed and deleted files, modes
-    /// and links; what the base ignores is left out.
+    /// and links; what the base ignores is left out, and so is what lay under the workspace.
     ///
     /// # Errors
     /// When a file can't be read or the change is beyond all bounds.
@@ -196,8 +196,9 @@ impl Store {
             Space::Copy(stamps) if stamps.len() == self.items().len() => Some(&stamps[..]),
             _ => None,
         };
-        let scan =
-            Scan { items: self.items(), stamps, untracked: Untracked::Unless(self.rules()?) };
+        let below = workspace.below.below()?;
+        let untracked = Untracked::Unless(self.rules()?, &below);
+        let scan = Scan { items: self.items(), stamps, untracked };
         let found = match &workspace.space {
             Space::Overlay(upper) => delta::run(&scan, workspace.root.as_fd(), upper.as_fd())?,
             _ => scan.run(workspace.root.as_fd())?,
