@@ -24,6 +24,8 @@ mod ignore_rules;
 mod layer;
 mod lease;
 mod listing;
+mod made;
+mod object_db;
 mod objects;
 mod output;
 mod pack;

@@ -15,6 +15,7 @@ use super::cache::{self, CacheEntry, Kind, Label};
 use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files;
 use super::history::{self, Window};
+use super::object_db::Objects;
 
 /// How many packs may lie beside each other before the oldest alone is built on.
 const MOST_PACKS: usize = 16;
@@ -41,7 +42,7 @@ pub(crate) fn enter(cache: &Path, repo: &Repository, commit: Oid, most: u32) -> 
             (below, border) = (found, note.border);
             return Ok(());
         }
-        let odb = repo.odb().doing("open the object store")?;
+        let odb = Objects::of(repo)?;
         let window = history::window(&odb, commit, most)?;
         below = ancestor(cache, &window, most);
         let note = fill(dir, repo, window, &below)?;
@@ -104,7 +105,7 @@ fn packs_in(dir: &Path) -> PathBuf {
 
 /// Packs what the window needs and `below` does not have.
 fn fill(dir: &Path, repo: &Repository, mut window: Window, below: &[CacheEntry]) -> Result<Note> {
-    let odb = repo.odb().doing("open the object store")?;
+    let odb = Objects::of(repo)?;
     let theirs = Odb::new().doing("open the cache")?;
     for entry in below {
         let objects = entry.dir().join("objects");

@@ -15,8 +15,8 @@ use super::edit::Change;
 use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files::{PAST, Stamp};
 use super::ignore_rules::IgnoreRules;
-use super::output::Below;
 use super::objects::{self, EXECUTABLE, FILE, GITLINK, Item, LINK, Leaf};
+use super::output::Below;
 
 /// The deepest nesting: each level holds a descriptor.
 const MAX_DEPTH: usize = 200;

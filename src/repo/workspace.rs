@@ -1,10 +1,9 @@
-//! A worker's workspace: leased, a real git worktree of the run's bare repository, and read back as a
-//! diff against the base.
+//! A worker's workspace: leased, a working tree with a git repository of its own over the run's, and
+//! read back as a diff against the base.
 //!
 //! Never here: a path opened on a model's behalf other than below the workspace's descriptor.
 
 use std::collections::HashMap;
-use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ use super::objects::{FILE, Leaf, read_blob};
 use super::output::GateLayer;
 use super::scan::{Found, Scan, Untracked};
 use super::store::Store;
-use super::{delta, gate_copy, gitdiff, layer};
+use super::{bare, delta, gate_copy, gitdiff, layer};
 use crate::model::LaneId;
 use crate::sandbox::{Mount, Mounted, Overlay};
 
@@ -106,7 +105,7 @@ impl Store {
     /// As for [`Store::lease`].
     pub fn lease_over(&self, lane: &LaneId, below: &GateLayer) -> Result<Workspace> {
         let name = file_name(lane.as_str());
-        let targets = [format!("lanes/{name}"), format!("repo.git/worktrees/{name}")];
+        let targets = [format!("lanes/{name}"), format!("lanes.git/{name}")];
         let lease = Lease::take(self.run_dir(), &format!("lane-{name}"), &targets)?
             .ok_or_else(|| RepoError::Busy(lane.clone()))?;
         let dir = self.run_dir().join(&targets[0]);
@@ -124,7 +123,7 @@ impl Store {
         let Overlay { root, upper, mounted, .. } = overlay;
         let source = dir.join("root");
         let path = self.space_seen_at(&source);
-        write_git_dir(&git_dir, &root, &path, self.base_commit().as_str())?;
+        self.write_git_dir(&git_dir, &root)?;
         let (index, space) = (Some(self.base_index()), Space::Overlay(upper));
         let mounted = Some(mounted);
         Ok(Workspace {
@@ -145,7 +144,7 @@ impl Store {
         gate_copy::bring(below, &dir)?;
         let root = files::open_dir(&dir).at("open", &dir)?;
         let path = self.space_seen_at(&dir);
-        write_git_dir(&git_dir, &root, &path, self.base_commit().as_str())?;
+        self.write_git_dir(&git_dir, &root)?;
         git_index::write(&git_dir.join("index"), self.items(), &stamps)?;
         let (index, space, lease, mounted) = (None, Space::Copy(stamps), None, None);
         Ok(Workspace {
@@ -159,6 +158,14 @@ impl Store {
             below: GateLayer::default(),
             mounted,
         })
+    }
+
+    /// The workspace's own repository, and the file in the workspace that names it. Its objects are not
+    /// the run's: what one worker stages no other can read.
+    fn write_git_dir(&self, git_dir: &Path, root: &OwnedFd) -> Result<()> {
+        bare::lay_out_lane(git_dir, self.git_dir(), self.base_commit().as_str())?;
+        let line = [b"gitdir: ", git_dir.as_os_str().as_bytes(), b"\n"].concat();
+        files::write_leaf(root.as_fd(), b".git", FILE, &line, None).at("write", git_dir).map(drop)
     }
 
     /// Where jobs see a workspace that lies at `dir`.
@@ -234,25 +241,6 @@ pub(crate) fn file_name(name: &str) -> String {
         out.push_str(&id.map_or_else(|_| String::new(), |id| format!("_{id}")));
     }
     out
-}
-
-/// The directory that makes the workspace a linked worktree of the bare repository, and the file in
-/// the workspace that names it. `path` is where jobs see the workspace.
-fn write_git_dir(git_dir: &Path, root: &OwnedFd, path: &Path, commit: &str) -> Result<()> {
-    files::make_private(git_dir).at("create", git_dir)?;
-    let link = path.join(".git");
-    let line = |bytes: &[u8]| [bytes, b"\n"].concat();
-    let parts = [
-        ("HEAD", line(commit.as_bytes())),
-        ("commondir", line(b"../..")),
-        ("gitdir", line(link.as_os_str().as_bytes())),
-    ];
-    for (name, bytes) in parts {
-        let path = git_dir.join(name);
-        fs::write(&path, bytes).at("write", &path)?;
-    }
-    let bytes = line(&[b"gitdir: ", git_dir.as_os_str().as_bytes()].concat());
-    files::write_leaf(root.as_fd(), b".git", FILE, &bytes, None).at("write", &link).map(drop)
 }
 
 #[cfg(test)]

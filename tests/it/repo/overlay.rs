@@ -57,9 +57,11 @@ impl Yard {
     /// Runs a program as a job that sees the workspace, and gives its output.
     fn run(&self, workspace: &Workspace, argv: &[&str]) -> String {
         workspace.ready_for_git().unwrap();
-        let common = workspace.git_dir.ancestors().nth(2).unwrap().to_owned();
-        let git = Mount::ReadWrite { from: common.clone(), at: common };
-        self.run_in(vec![workspace.mount(true), git], workspace.path.clone(), argv)
+        let own = workspace.git_dir.clone();
+        let objects = own.join("../../repo.git/objects").canonicalize().unwrap();
+        let base = Mount::ReadOnly { from: objects.clone(), at: objects };
+        let git = Mount::ReadWrite { from: own.clone(), at: own };
+        self.run_in(vec![workspace.mount(true), base, git], workspace.path.clone(), argv)
     }
 
     fn run_in(&self, mounts: Vec<Mount>, cwd: PathBuf, argv: &[&str]) -> String {
@@ -128,7 +130,7 @@ fn every_kind_of_workspace_holds_the_base_and_nothing_is_left_of_it() {
         let run = fixture.paths(backend.name()).run;
         store.release(workspace).unwrap();
         let left = |dir: &str| fs::read_dir(run.join(dir)).unwrap().count();
-        assert_eq!((left("lanes"), left("leases"), left("repo.git/worktrees")), (0, 0, 0));
+        assert_eq!((left("lanes"), left("leases"), left("lanes.git")), (0, 0, 0));
         let again = lease(store);
         assert_eq!(diff(store, &again), "", "{backend:?}");
     }

@@ -167,7 +167,7 @@ impl Place {
     pub fn no_files_left(&self, context: &str) {
         assert_eq!(names(&self.dir.join("tmp")), [""; 0], "{context}: temporary files");
         for run in self.runs() {
-            for sub in ["lanes", "gates", "leases", "repo.git/worktrees"] {
+            for sub in ["lanes", "gates", "leases", "lanes.git"] {
                 assert_eq!(names(&run.join(sub)), [""; 0], "{context}: {sub} of a run");
             }
             let known = [
