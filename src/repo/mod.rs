@@ -29,6 +29,7 @@ mod object_db;
 mod objects;
 mod output;
 mod pack;
+mod pack_file;
 mod parallel;
 mod scan;
 mod seed;

@@ -26,20 +26,23 @@ impl<'a> Objects<'a> {
 
     /// An object's bytes, if it is of that kind.
     pub(crate) fn read(&self, id: Oid, kind: ObjectType) -> Result<Vec<u8>> {
-        let (found, bytes) = match self.made.map(|made| made.read(id)).transpose()?.flatten() {
-            Some(found) => found,
-            None => {
-                let object = self.odb.read(id).map_err(|_| RepoError::MissingObject {
-                    id: id.to_string(),
-                    what: "the repository".to_owned(),
-                })?;
-                (object.kind(), object.data().to_vec())
-            }
-        };
+        let (found, bytes) = self.read_any(id)?;
         if found != kind {
             return Err(RepoError::Mismatch(format!("object {id} is no {kind}")));
         }
         Ok(bytes)
+    }
+
+    /// An object's kind and bytes.
+    pub(crate) fn read_any(&self, id: Oid) -> Result<(ObjectType, Vec<u8>)> {
+        if let Some(found) = self.made.map(|made| made.read(id)).transpose()?.flatten() {
+            return Ok(found);
+        }
+        let object = self.odb.read(id).map_err(|_| RepoError::MissingObject {
+            id: id.to_string(),
+            what: "the repository".to_owned(),
+        })?;
+        Ok((object.kind(), object.data().to_vec()))
     }
 
     /// Whether an object is there.

@@ -31,4 +31,5 @@ mod resume;
 mod sandbox;
 mod support;
 mod tools;
+mod under_workers;
 mod untouched;

@@ -176,6 +176,7 @@ impl Place {
                 "gates",
                 "journal.jsonl",
                 "lanes",
+                "lanes.git",
                 "leases",
                 "record.json",
                 "repo.git",
