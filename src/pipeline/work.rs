@@ -89,7 +89,10 @@ impl Shop {
         cancel: CancellationToken,
     ) -> Result<Attempt, Failure> {
         let (shop, lane) = (self.clone(), run.id.clone());
-        let below = self.prove.under_workers().await.map_err(workspace_failure)?.clone();
+        let below = match self.prove.under_workers().await {
+            Err(_) if cancel.is_cancelled() => return Ok(Attempt::nothing(Stop::Cancelled)),
+            below => below.map_err(workspace_failure)?.clone(),
+        };
         let workspace = blocking(move || shop.store.lease_over(&lane, &below)).await?;
         let workspace = workspace.map_err(workspace_failure)?;
         let workspace = Arc::new(workspace);
