@@ -31,7 +31,7 @@ pub use gate::{
     Verdict,
 };
 pub use ids::{
-    ArtifactId, CandidateId, CommitId, Family, JobId, JudgeId, LaneId, RunId, RunToken, TreeId,
+    ArtifactId, CandidateId, CommitId, Family, JobId, JudgeId, LaneId, LeaseId, RunId, RunToken, TreeId,
 };
 pub use plan::{
     CheckTool, CommandSpec, GatePlan, JudgePlan, Lane, ModelRef, Origin, PatchPlan, Plan,
