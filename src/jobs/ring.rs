@@ -161,8 +161,7 @@ mod tests {
     fn what_is_gone_is_said_and_offsets_go_on() {
         let ring = ring(9, &[b"abcdefghij", b"klmnop"]);
         let reading = ring.read(0, true);
-        let expected =
-            [Piece::Text("abc".into()), Piece::Dropped(7), Piece::Text("klmnop".into())];
+        let expected = [Piece::Text("abc".into()), Piece::Dropped(7), Piece::Text("klmnop".into())];
         assert_eq!((reading.pieces.as_slice(), reading.next), (expected.as_slice(), 16));
         assert_eq!(ring.read(12, true).pieces, [Piece::Text("mnop".into())]);
         assert_eq!(ring.read(5, true).pieces, [Piece::Dropped(5), Piece::Text("klmnop".into())]);
@@ -180,8 +179,7 @@ mod tests {
         // Head of 4 holds one and a third, the tail of 8 begins within one.
         let seams = ring(12, &["€€€€€€€".as_bytes()]);
         let reading = seams.read(0, false);
-        let expected =
-            [Piece::Text("€".into()), Piece::Dropped(12), Piece::Text("€€".into())];
+        let expected = [Piece::Text("€".into()), Piece::Dropped(12), Piece::Text("€€".into())];
         assert_eq!(reading.pieces, expected);
         assert_eq!(ring(90, &[b"a\xff\xc3(z"]).read(0, false).text(), "a\u{fffd}\u{fffd}(z");
     }

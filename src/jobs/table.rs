@@ -14,9 +14,7 @@ use super::entry::{Entry, JobEnd, JobState, JobView, Output, lock};
 use super::ring::{Reading, Ring};
 use super::watch::{Watch, WatchState};
 use crate::model::{JobId, LaneId, LeaseId};
-use crate::sandbox::{
-    JobExit, JobSpec, Launch, Live, LiveEvent, LiveSink, Process, SandboxError,
-};
+use crate::sandbox::{JobExit, JobSpec, Launch, Live, LiveEvent, LiveSink, Process, SandboxError};
 
 /// The most notices of matches that wait at once.
 const WAITING: usize = 32;
@@ -416,11 +414,12 @@ impl JobTable {
     }
 
     /// Ends the jobs of one worker of the run; nobody is told.
-    pub async fn kill_of(&self, by: u32) -> Vec<KillReport> {
+    pub async fn kill_of(&self, by: u32) -> Vec<(JobId, KillReport)> {
         let entries: Vec<_> =
             self.live().filter(|entry| entry.by.load(Ordering::SeqCst) == by).collect();
-        let ends = entries.iter().map(|entry| self.kill(&entry.id));
-        futures_util::future::join_all(ends).await.into_iter().flatten().collect()
+        let end = async |entry: &Arc<Entry>| Some((entry.id.clone(), self.kill(&entry.id).await?));
+        let ends = futures_util::future::join_all(entries.iter().map(end)).await;
+        ends.into_iter().flatten().collect()
     }
 
     /// No further job, and nobody is told any more.

@@ -18,8 +18,8 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use tokio::sync::oneshot;
 
-use super::super::job::{JobExit, JobSpec, SandboxError};
 use super::super::identity::ProcessId;
+use super::super::job::{JobExit, JobSpec, SandboxError};
 use super::super::live::{LiveEvent, LiveSink};
 use super::super::overlay::{Overlay, OverlayKind, OverlaySpec};
 use super::super::sys;
