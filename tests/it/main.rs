@@ -9,6 +9,7 @@
 )]
 
 mod applying;
+mod background;
 mod bad_input;
 mod carry;
 mod commands;

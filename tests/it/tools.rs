@@ -93,12 +93,12 @@ impl Bench {
     }
 
     fn context(&self, workspace: Arc<Workspace>) -> ToolContext {
-        ToolContext {
+        ToolContext::new(
             workspace,
-            token: RunToken::new("0123456789abcdef0123456789abcdef"),
-            launch: Some(Arc::clone(&self.launcher)),
-            cancel: CancellationToken::new(),
-        }
+            RunToken::new("0123456789abcdef0123456789abcdef"),
+            Some(Arc::clone(&self.launcher)),
+            CancellationToken::new(),
+        )
     }
 
     async fn run(&self, dir: &Path, arguments: Value) -> ToolOutput {
