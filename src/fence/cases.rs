@@ -161,7 +161,7 @@ fn check_cut(body: &str) {
 // contract C23
 #[test]
 fn ids_are_keyed_by_run_label_and_body() {
-    let id = |secret: u8, label: &str, body: &str| Fencer::new([secret; 32]).id(label, body);
+    let id = |secret: u8, label: &str, body: &str| Fencer::new([secret; 32]).id(label, body.as_bytes());
     assert_eq!(id(1, "a", "x"), id(1, "a", "x"));
     for other in [id(2, "a", "x"), id(1, "b", "x"), id(1, "a", "y"), id(1, "ax", "")] {
         assert_ne!(id(1, "a", "x"), other);
