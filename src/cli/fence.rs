@@ -50,11 +50,8 @@ impl Args {
         }
         let fencer = Fencer::new(self.secret(context)?);
         let text = Untrusted::bytes(&self.label.unwrap_or_default(), &input);
-        let options = FenceOptions {
-            delimiters: self.delimiters,
-            max_bytes: self.max,
-            keep: Keep::Head,
-        };
+        let options =
+            FenceOptions { delimiters: self.delimiters, max_bytes: self.max, keep: Keep::Head };
         let fenced = fencer.fence_with(&text, &options);
         if self.json {
             write_json(&serde_json::json!({
@@ -85,7 +82,9 @@ impl Args {
 
 fn restore(input: &[u8]) -> Result<Exit, CliError> {
     let Some(bytes) = std::str::from_utf8(input).ok().and_then(read_back) else {
-        tell("bakeoff: standard input is not one whole fence; give it what `bakeoff fence` printed\n");
+        tell(
+            "bakeoff: standard input is not one whole fence; give it what `bakeoff fence` printed\n",
+        );
         return Ok(Exit::NoWinner);
     };
     write_stdout(&bytes)?;

@@ -49,6 +49,12 @@ pub(super) fn length(c: char) -> usize {
     digits + 4
 }
 
+/// Whether `text` begins like an escape, in the form that is written here or in one that another reader
+/// might take for it (`<U+41>`, `<U+000041>`).
+pub(super) fn is_like(text: &[u8]) -> bool {
+    text.strip_prefix(b"<U+").and_then(<[u8]>::first).is_some_and(u8::is_ascii_hexdigit)
+}
+
 /// What an escape at the very start of `text` stands for, and the escape's length.
 pub(super) fn parse(text: &[u8]) -> Option<(Meant, usize)> {
     let digits = text.strip_prefix(b"<U+")?;

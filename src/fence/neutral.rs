@@ -73,7 +73,7 @@ fn invisible_and_escapes(text: &str) -> Vec<usize> {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         match byte {
-            b'<' if escape::parse(&bytes[at..]).is_some() => found.push(at),
+            b'<' if escape::is_like(&bytes[at..]) => found.push(at),
             b'\n' | b'\t' | b' '..=b'~' => {}
             0..=0x7f => found.push(at),
             _ => {

@@ -64,7 +64,11 @@ impl Untrusted {
     pub(crate) fn relabelled(&self, suffix: &str) -> Self {
         let room = LONGEST_LABEL.saturating_sub(suffix.len() + 1);
         let label = self.label.get(..self.label.len().min(room)).unwrap_or_default();
-        Self { label: clean(&format!("{label} {suffix}")), body: self.body.clone(), raw: self.raw.clone() }
+        Self {
+            label: clean(&format!("{label} {suffix}")),
+            body: self.body.clone(),
+            raw: self.raw.clone(),
+        }
     }
 }
 
