@@ -163,7 +163,7 @@ impl Fencer {
 struct Piece<'a> {
     label: &'a str,
     body: &'a str,
-    raw: Vec<(usize, u8)>,
+    raw: Cow<'a, [(usize, u8)]>,
 }
 
 impl Piece<'_> {
@@ -173,7 +173,7 @@ impl Piece<'_> {
             return Cow::Borrowed(self.body.as_bytes());
         }
         let (mut bytes, mut from) = (Vec::with_capacity(self.body.len()), 0);
-        for (at, byte) in &self.raw {
+        for (at, byte) in self.raw.iter() {
             bytes.extend_from_slice(&self.body.as_bytes()[from..*at]);
             bytes.push(*byte);
             from = at + escape::STAND_IN.len_utf8();
@@ -184,9 +184,13 @@ impl Piece<'_> {
 }
 
 /// The broken bytes of the part of a text that begins at `from`, counted from there.
-fn raw_of(text: &Untrusted, from: usize, part: &str) -> Vec<(usize, u8)> {
-    let inside = text.raw().iter().filter(|(at, _)| (from..from + part.len()).contains(at));
-    inside.map(|(at, byte)| (at - from, *byte)).collect()
+fn raw_of<'a>(text: &'a Untrusted, from: usize, part: &str) -> Cow<'a, [(usize, u8)]> {
+    let index = |end: usize| text.raw().partition_point(|(at, _)| *at < end);
+    let inside = &text.raw()[index(from)..index(from + part.len())];
+    match from {
+        0 => Cow::Borrowed(inside),
+        _ => inside.iter().map(|(at, byte)| (at - from, *byte)).collect(),
+    }
 }
 
 /// Label, id and body of a single fence, whoever made it.
