@@ -11,6 +11,7 @@ mod diff;
 mod doctor;
 mod engine;
 mod error;
+mod fence;
 mod finish;
 mod flags;
 mod gate;
@@ -36,6 +37,7 @@ mod selftest;
 mod show;
 mod signals;
 mod task;
+mod tool;
 mod trust;
 
 use std::process::ExitCode;
@@ -75,6 +77,8 @@ enum Command {
     Replay(replay::Args),
     Probe(probe::Probe),
     Stop(probe::Stop),
+    Tool(tool::Args),
+    Fence(fence::Args),
     Gc(gc::Args),
     Trust(trust::Args),
     Doctor(doctor::Args),
@@ -121,6 +125,8 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Replay(args) => args.run(context),
         Command::Probe(args) => args.run(context),
         Command::Stop(args) => args.run(context),
+        Command::Tool(args) => args.run(context),
+        Command::Fence(args) => args.run(context),
         Command::Gc(args) => args.run(context),
         Command::Trust(args) => args.run(context),
         Command::Doctor(args) => args.run(context),
