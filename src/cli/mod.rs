@@ -11,6 +11,7 @@ mod diff;
 mod doctor;
 mod engine;
 mod error;
+mod eval;
 mod finish;
 mod flags;
 mod gate;
@@ -73,6 +74,7 @@ enum Command {
     Resume(resume::Args),
     Rejudge(rejudge::Args),
     Replay(replay::Args),
+    Eval(eval::Args),
     Probe(probe::Probe),
     Stop(probe::Stop),
     Gc(gc::Args),
@@ -119,6 +121,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Resume(args) => args.run(context),
         Command::Rejudge(args) => args.run(context),
         Command::Replay(args) => args.run(context),
+        Command::Eval(args) => args.run(),
         Command::Probe(args) => args.run(context),
         Command::Stop(args) => args.run(context),
         Command::Gc(args) => args.run(context),
