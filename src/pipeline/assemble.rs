@@ -256,26 +256,33 @@ impl Builder {
         let fencer = Fencer::new(self.dir.fence_secret()?);
         let listening = (self.tell.sink(), self.cancel.clone());
         let (judge, fuse) = judging(plan, &self.layers, &models, &fencer, &self.store, listening)?;
+        let prove = Arc::new(self.prove()?);
         let work = match self.frame.kind {
-            RunKind::Run => Some(self.work(models, fencer).await?),
+            RunKind::Run => Some(self.work(models, fencer, prove.clone()).await?),
             _ => None,
         };
         Ok(Phases {
             work: work.map(|work| Box::new(work) as _),
             admit: admit(&self.store, plan),
-            prove: Box::new(self.prove()?),
+            prove: Box::new(prove),
             weigh: weigh(&self.store, plan),
             judge,
             fuse,
         })
     }
 
-    async fn work(&self, models: Models, fencer: Fencer) -> Result<LoopWork, PipelineError> {
+    async fn work(
+        &self,
+        models: Models,
+        fencer: Fencer,
+        prove: Arc<GateProve>,
+    ) -> Result<LoopWork, PipelineError> {
         let workers = &self.frame.plan.workers;
         let limits =
             JobLimits { ceiling: Duration::from_secs(workers.job_seconds), ..JobLimits::default() };
         Ok(LoopWork::new(Shop {
             store: self.store.clone(),
+            prove,
             models,
             registry: self.registry().await?,
             tools: self.frame.tools.clone(),
@@ -336,6 +343,7 @@ impl Builder {
             events: self.tell.sink(),
             cancel: self.cancel.clone(),
             base: tokio::sync::OnceCell::new(),
+            under_workers: tokio::sync::OnceCell::new(),
             memory: self.memory.clone(),
             dir: self.dir.clone(),
         })

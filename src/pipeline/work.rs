@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::adapters::GateProve;
 use super::memory::Memory;
 use super::models::Models;
 use super::{Attempt, PipelineError, Work};
@@ -27,6 +28,8 @@ use crate::worker::{DelegateDesk, DelegateSubtask, LoopWorker, Voice, WorkerInpu
 pub struct Shop {
     /// The run's store.
     pub store: Arc<Store>,
+    /// The run's gates: what the base's left lies under the workspaces.
+    pub prove: Arc<GateProve>,
     /// The run's models.
     pub models: Models,
     /// The tools that all workers have.
@@ -94,8 +97,9 @@ impl Shop {
         cancel: CancellationToken,
     ) -> Result<Attempt, Failure> {
         let (shop, lane) = (self.clone(), run.id.clone());
-        let workspace =
-            blocking(move || shop.store.lease(&lane)).await?.map_err(workspace_failure)?;
+        let below = self.prove.under_workers().await.map_err(workspace_failure)?.clone();
+        let workspace = blocking(move || shop.store.lease_over(&lane, &below)).await?;
+        let workspace = workspace.map_err(workspace_failure)?;
         let workspace = Arc::new(workspace);
         let token = mint_token();
         let table = self.jobs.open(&run.id);

@@ -34,4 +34,5 @@ mod sandbox;
 mod support;
 mod tool_command;
 mod tools;
+mod under_workers;
 mod untouched;
