@@ -377,7 +377,9 @@ impl ProviderConfig {
             Wire::Scripted if self.script.value.is_none() => {
                 Some((lacks("script"), "add script = \"PATH\" of its data file".to_owned()))
             }
-            Wire::OpenaiChat | Wire::Anthropic if self.base_url.value.is_empty() => {
+            Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Anthropic
+                if self.base_url.value.is_empty() =>
+            {
                 Some((lacks("base_url"), "add base_url = \"http://HOST:PORT/v1\"".to_owned()))
             }
             _ => None,

@@ -51,6 +51,8 @@ impl fmt::Display for Origin {
 pub enum Wire {
     /// OpenAI chat completions.
     OpenaiChat,
+    /// OpenAI responses.
+    OpenaiResponses,
     /// Anthropic messages.
     Anthropic,
     /// A script in a data file: no server at all.
