@@ -36,9 +36,8 @@ impl TreeStore for Store {
 
 /// A store whose new objects stay in memory: a verdict on a diff that is refused leaves nothing, and one
 /// that is only asked for costs no file.
-#[derive(Debug)]
 pub struct Draft<'a> {
-    store: &'a Store,
+    store: &'a dyn TreeStore,
     fresh: Mutex<Fresh>,
 }
 
@@ -51,16 +50,29 @@ struct Fresh {
 impl Store {
     /// An empty draft over this store.
     pub fn draft(&self) -> Draft<'_> {
-        Draft { store: self, fresh: Mutex::default() }
+        Draft::over(self)
+    }
+}
+
+impl std::fmt::Debug for Draft<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Draft").field("fresh", &self.fresh).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Draft<'a> {
+    /// An empty draft over a store.
+    pub fn over(store: &'a dyn TreeStore) -> Self {
+        Self { store, fresh: Mutex::default() }
     }
 }
 
 impl Draft<'_> {
-    /// Writes what is new to the store.
+    /// Writes what is new to the store that this lies over.
     ///
     /// # Errors
     /// When the store can't be written.
-    pub fn keep(self) -> Result<(), StoreError> {
+    pub fn keep_in(self, store: &Store) -> Result<(), StoreError> {
         let fresh = self.fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
         let trees =
             fresh.trees.into_iter().map(|(id, entries)| Ok((id, tree_bytes(inner(entries)?))));
@@ -70,7 +82,7 @@ impl Draft<'_> {
         let named = |(id, kind, bytes): (&String, _, _)| Ok((oid(id)?, kind, Vec::as_slice(bytes)));
         // All at once, so that a tree that is there is whole.
         let all = blobs.chain(trees).map(named).collect::<Result<Vec<_>, RepoError>>();
-        all.and_then(|all| self.store.objects().add(&all)).map_err(failed)
+        all.and_then(|all| store.objects().add(&all)).map_err(failed)
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Fresh) -> T) -> T {
@@ -82,7 +94,7 @@ impl TreeStore for Draft<'_> {
     fn tree(&self, id: &TreeId) -> Result<Vec<TreeEntry>, StoreError> {
         match self.with(|fresh| fresh.trees.get(id.as_str()).cloned()) {
             Some(entries) => Ok(entries),
-            None => TreeStore::tree(self.store, id),
+            None => self.store.tree(id),
         }
     }
 
@@ -112,7 +124,7 @@ fn named(kind: ObjectType, bytes: &[u8]) -> Result<String, StoreError> {
     Ok(id.to_string())
 }
 
-fn outer(entry: Entry) -> TreeEntry {
+pub(super) fn outer(entry: Entry) -> TreeEntry {
     TreeEntry { name: entry.name, mode: entry.mode, id: ObjectId::new(entry.id.to_string()) }
 }
 
@@ -123,7 +135,7 @@ fn inner(entries: Vec<TreeEntry>) -> Result<Vec<Entry>, RepoError> {
     entries.into_iter().map(one).collect()
 }
 
-fn failed(error: RepoError) -> StoreError {
+pub(super) fn failed(error: RepoError) -> StoreError {
     match error {
         RepoError::MissingObject { id, .. } => StoreError::Missing(id),
         other => StoreError::Backend(other.to_string()),

@@ -19,7 +19,7 @@ use super::output::GateLayer;
 use super::scan::{Found, Scan, Untracked};
 use super::store::Store;
 use super::{bare, delta, gate_copy, gitdiff, layer};
-use crate::model::LaneId;
+use crate::model::{LaneId, LeaseId};
 use crate::sandbox::{Mount, Mounted, Overlay};
 
 /// A worker's leased workspace: a directory with the base tree and the worker's changes. Everything
@@ -27,6 +27,8 @@ use crate::sandbox::{Mount, Mounted, Overlay};
 /// Dropping it removes it.
 #[derive(Debug)]
 pub struct Workspace {
+    /// This lease of it, told from every other one.
+    pub id: LeaseId,
     /// The open directory.
     pub root: OwnedFd,
     /// Its path as jobs see it, for messages and mounts; never for opening files in this process, for
@@ -61,6 +63,7 @@ impl Workspace {
     pub fn borrowed(root: OwnedFd, path: PathBuf, git_dir: PathBuf) -> Self {
         let source = path.clone();
         Self {
+            id: fresh_id(),
             root,
             path,
             git_dir,
@@ -87,6 +90,10 @@ impl Workspace {
     pub fn ready_for_git(&self) -> Result<()> {
         self.index.as_ref().map_or(Ok(()), |index| index.put(&self.git_dir.join("index")))
     }
+}
+
+fn fresh_id() -> LeaseId {
+    LeaseId::new(crate::sandbox::mint_secret())
 }
 
 impl Store {
@@ -127,6 +134,7 @@ impl Store {
         let (index, space) = (Some(self.base_index()), Space::Overlay(upper));
         let mounted = Some(mounted);
         Ok(Workspace {
+            id: fresh_id(),
             root,
             path,
             git_dir,
@@ -148,6 +156,7 @@ impl Store {
         git_index::write(&git_dir.join("index"), self.items(), &stamps)?;
         let (index, space, lease, mounted) = (None, Space::Copy(stamps), None, None);
         Ok(Workspace {
+            id: fresh_id(),
             root,
             path,
             git_dir,

@@ -20,13 +20,13 @@ use tokio_util::sync::CancellationToken;
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/allowlist");
 
-fn rows(name: &str) -> Vec<Value> {
+pub fn rows(name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(Path::new(CASES).join(name)).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Runs one of the corpora's scripts.
-fn script(name: &str, arguments: &[&Path]) {
+pub fn script(name: &str, arguments: &[&Path]) {
     let status =
         Command::new("bash").arg(Path::new(CASES).join(name)).args(arguments).status().unwrap();
     assert!(status.success(), "{name}");
@@ -94,12 +94,12 @@ impl Bench {
     }
 
     fn context(&self, workspace: Arc<Workspace>) -> ToolContext {
-        ToolContext {
+        ToolContext::new(
             workspace,
-            token: RunToken::new("0123456789abcdef0123456789abcdef"),
-            launch: Some(Arc::clone(&self.launcher)),
-            cancel: CancellationToken::new(),
-        }
+            RunToken::new("0123456789abcdef0123456789abcdef"),
+            Some(Arc::clone(&self.launcher)),
+            CancellationToken::new(),
+        )
     }
 
     async fn run(&self, dir: &Path, arguments: Value) -> ToolOutput {
