@@ -19,7 +19,7 @@ use crate::prompt::{GateCommand, Instructions, Templates, WorkerSystem, WorkerTa
 use crate::repo::{Store, Workspace};
 use crate::sandbox::{Launch, Launcher};
 use crate::tools::{Registry, ToolContext};
-use crate::worker::{LoopWorker, WorkerInput, WorkerOutcome};
+use crate::worker::{LoopWorker, Turns, WorkerInput, WorkerOutcome};
 
 /// What every attempt of a run shares.
 pub struct Shop {
@@ -39,6 +39,8 @@ pub struct Shop {
     pub launcher: Option<Launcher>,
     /// The plan.
     pub plan: Plan,
+    /// What is left of the turns of all workers together.
+    pub turns: Turns,
     /// What the journal knows of each worker.
     pub memory: Arc<Memory>,
     /// Where activity is told.
@@ -122,6 +124,7 @@ impl Shop {
             toolbox: Arc::new(self.registry.clone()),
             context: ToolContext { workspace, token, launch, cancel: cancel.clone() },
             limits: self.plan.worker_limits,
+            turns: self.turns.clone(),
             system: render(&WorkerSystem)?,
             task_message: render(&self.task(run))?,
             past: self.memory.conversation(&run.id)?,

@@ -20,7 +20,7 @@ use crate::provider::Provider;
 use crate::tools::{Registry, ToolContext, ToolOutput};
 
 pub use history::RESULT_CAP;
-pub use limits::SUMMARY_RESERVE_DIVISOR;
+pub use limits::{SUMMARY_RESERVE_DIVISOR, Turns};
 
 /// The tools that a worker may call, as the loop sees them.
 pub trait Toolbox: Send + Sync {
@@ -66,6 +66,8 @@ pub struct WorkerInput {
     pub context: ToolContext,
     /// The worker's limits.
     pub limits: WorkerLimits,
+    /// What is left of the turns of all workers together.
+    pub turns: Turns,
     /// The system prompt.
     pub system: String,
     /// The first user message: the task.
