@@ -8,6 +8,7 @@ mod assemble;
 mod changed;
 mod checkup;
 mod decide;
+mod early;
 mod error;
 mod fingerprint;
 mod frame;
@@ -30,8 +31,8 @@ mod tests;
 
 pub use crate::repo::ApplyTo;
 pub use applying::{Applier, Moved, Step};
-pub use changed::changed_files;
 pub use assemble::{Commission, Equipment, cache_limits, conduct};
+pub use changed::changed_files;
 pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
 pub use error::PipelineError;

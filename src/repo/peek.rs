@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use git2::{Repository, RepositoryOpenFlags};
 
-use super::error::{GitContext, RepoError, Result};
+use super::error::{RepoError, Result};
+use super::object_db::Objects;
 use super::objects::{oid, read_blob, read_tree};
 use super::tree_store::{failed, outer};
 use super::user::set_up_library;
@@ -47,15 +48,14 @@ impl Peek {
         let repo = self.repo.lock().unwrap_or_else(PoisonError::into_inner);
         let object = repo.revparse_single(revision);
         let tree = object.and_then(|object| object.peel_to_tree());
-        tree.map(|tree| TreeId::new(tree.id().to_string())).map_err(|_| RepoError::UnknownRevision {
-            rev: revision.to_owned(),
-            hint: String::new(),
+        tree.map(|tree| TreeId::new(tree.id().to_string())).map_err(|_| {
+            RepoError::UnknownRevision { rev: revision.to_owned(), hint: String::new() }
         })
     }
 
-    fn with<T>(&self, read: impl FnOnce(&git2::Odb<'_>) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, read: impl FnOnce(&Objects<'_>) -> Result<T>) -> Result<T> {
         let repo = self.repo.lock().unwrap_or_else(PoisonError::into_inner);
-        read(&repo.odb().doing("open the object store")?)
+        read(&Objects::of(&repo)?)
     }
 }
 
