@@ -6,6 +6,7 @@
 //! `BAKEOFF_BENCH_DIR` says where it all lies.
 #![allow(
     clippy::expect_used,
+    clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a benchmark that can't run has nothing better to say"
@@ -119,8 +120,9 @@ impl Ours {
         let verdict = admit(diff, self.store.base_tree(), &*self.store, &Rules::default());
         let Ok(Admission::Admitted { tree, .. }) = verdict else { panic!("{verdict:?}") };
         let (id, cancel) = (CandidateId::nth(number), CancellationToken::new());
-        let gates = self.keeper.candidate(&id, &tree, &self.base, &EventSink::none(), &cancel);
-        let gates = gates.await.expect("the gates");
+        let events = EventSink::none();
+        let gates = self.keeper.candidate(&id, &tree, &self.base, &events, &cancel).await;
+        let gates = gates.expect("the gates");
         assert!(gates.iter().all(|gate| gate.verdict.is_pass()), "{gates:#?}");
     }
 }

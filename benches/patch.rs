@@ -44,7 +44,7 @@ fn main() {
         let draft = store.draft();
         let verdict = admit(diff, store.base_tree(), &draft, &rules()).expect("the store");
         ours.push(begin.ours());
-        draft.keep_in(&store).expect("the store");
+        draft.keep().expect("the store");
         kept.push(begin.ours());
         admitted.push(verdict);
     }

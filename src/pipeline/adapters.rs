@@ -31,7 +31,7 @@ impl Admit for PatchAdmit {
         let draft = store.draft();
         let mut admission = patch::admit(diff, base, &draft, &self.rules).map_err(failed)?;
         if let Admission::Admitted { tree, flags, .. } = &mut admission {
-            draft.keep_in(store).map_err(failed)?;
+            draft.keep().map_err(failed)?;
             let touched = gated(store, base, tree, &self.gates).map_err(failed)?.flags;
             // Admission knows gates by their names alone, so that the gates' own word is the better one.
             let same = |flag: &Flag, other: &Flag| {

@@ -19,7 +19,7 @@ fn a_draft_gives_the_store_s_trees_and_writes_only_what_is_kept() {
     assert!(!draft.tree(&tree).unwrap().is_empty());
     assert_eq!(objects(), before);
     assert!(matches!(store.tree(&tree), Err(StoreError::Missing(_))));
-    draft.keep_in(&store).unwrap();
+    draft.keep().unwrap();
     assert_ne!(objects(), before);
     let kept = store.tree(&tree).unwrap();
     let again = admit(DIFF.as_bytes(), store.base_tree(), &store, &Rules::default()).unwrap();

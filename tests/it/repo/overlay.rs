@@ -12,8 +12,7 @@ use std::time::Duration;
 use bakeoff::model::{LaneId, RunToken};
 use bakeoff::repo::{Backend, GateLayer, Spaces, Store, Wish, Workspace};
 use bakeoff::sandbox::{
-    JobSpec, JobStatus, Launch, Launcher, Limits, Mount, Network, Permit, Tier, Warden,
-    WardenOptions,
+    JobSpec, JobStatus, Launch, Launcher, Limits, Mount, Network, Permit, Warden, WardenOptions,
 };
 use tokio_util::sync::CancellationToken;
 
