@@ -78,6 +78,11 @@ impl Made {
         self.state().places.contains_key(&id)
     }
 
+    /// An object's size in bytes; nothing when it is not there.
+    pub(crate) fn size(&self, id: Oid) -> Option<usize> {
+        usize::try_from(self.state().places.get(&id)?.length).ok()
+    }
+
     /// An object's kind and bytes; nothing when it is not there.
     ///
     /// # Errors
