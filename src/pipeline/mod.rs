@@ -28,7 +28,7 @@ mod work;
 mod tests;
 
 pub use crate::repo::ApplyTo;
-pub use applying::{Applier, Moved, Step};
+pub use applying::{Applier, Moved, Step, repository_of};
 pub use assemble::{Commission, Equipment, cache_limits, conduct};
 pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
