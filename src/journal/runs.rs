@@ -354,6 +354,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_has_its_name_only_with_its_owner() {
+        let state = tempfile::tempdir().unwrap();
+        let runs = Runs::new(state.path());
+        let run = runs.create(Masker::default()).unwrap();
+        let names: Vec<_> =
+            fs::read_dir(runs.dir()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, [run.id().as_str()]);
+        let other = runs.find(run.id().as_str()).unwrap();
+        assert!(matches!(Runs::take(other, Masker::default()), Err(JournalError::Live { .. })));
+        assert!(run.is_blank() && run.path().join(JOURNAL).is_file());
+    }
+
+    #[test]
     fn a_newer_record_is_told_and_a_torn_one_too() {
         let state = tempfile::tempdir().unwrap();
         let run = Runs::new(state.path()).create(Masker::default()).unwrap();

@@ -12,6 +12,7 @@ mod applying;
 mod bad_input;
 mod carry;
 mod commands;
+mod corners;
 mod demo;
 mod gate;
 mod gc;
