@@ -15,7 +15,8 @@ use crate::pipeline::{Continuation, Frame, Memory, Recall, begin_rejudge, resume
 /// Keep a run's candidates and gates, and ask other judges. It makes a run of its own
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The run: its id, the beginning or end of its id, `latest`, or the path of its directory
+    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the
+    /// newest that is no `gate` (whether or not it has ended)
     #[arg(default_value = "latest")]
     run: String,
     /// The most that judges and synthesizer may spend, in US dollars
@@ -36,7 +37,7 @@ impl Args {
         let output = OutputFlags::from(self.output);
         check_output(&output)?;
         let runs = Runs::new(&context.state);
-        let found = runs.find(&self.run)?;
+        let found = record::find_pick(&runs, &self.run)?;
         if record::read(&found)?.kind == RunKind::Gate {
             return Err(CliError::usage("a gate run picks nothing, so there is nothing to judge"));
         }

@@ -20,7 +20,7 @@ use crate::pipeline::{Continuation, Frame, Memory, Recall, resume};
     off is asked again, and told as possibly paid."
 )]
 pub struct Args {
-    /// The run: its id, the beginning or end of its id, `latest`, or the path of its directory
+    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
     #[arg(default_value = "latest")]
     run: String,
     /// A new ceiling for the whole run, in US dollars; what was spent counts
@@ -70,13 +70,15 @@ impl Args {
         check_output(&output)?;
         let found = Runs::new(&context.state).find(&self.run)?;
         if let Some(record) = ended(&found)? {
-            super::output::tell("bakeoff: the run has ended; there is nothing left to do\n");
-            return finish(&record, &found, &output, context);
+            return done_already(&record, &found, &output, context);
         }
         let frame = Frame::find(&found.read_journal()?, &found)?;
         let (config, trusted) = settings(&frame, context)?;
         let dir = Runs::take(found, masker(&config, context))?;
-        // Only now nobody else writes it.
+        // Only now nobody else writes it; another process may have gone on with it until now.
+        if let Some(record) = ended(&dir)? {
+            return done_already(&record, &dir, &output, context);
+        }
         let read = dir.read_journal()?;
         let torn = dir.cut_torn_line(&read)?;
         let (mut frame, memory) = Memory::of(&read, &dir, Recall::Completed)?;
@@ -101,6 +103,16 @@ impl Args {
             })
         })
     }
+}
+
+fn done_already(
+    record: &RunRecord,
+    dir: &RunDir,
+    output: &OutputFlags,
+    context: &Context,
+) -> Result<Exit, CliError> {
+    super::output::tell("bakeoff: the run has ended; there is nothing left to do\n");
+    finish(record, dir, output, context)
 }
 
 /// The record of a run that has nothing left to do: one with a decision.

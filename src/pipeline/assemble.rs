@@ -407,6 +407,15 @@ impl Builder {
                 ),
             );
         }
+        for path in &self.frame.absent {
+            warn(
+                "not-carried",
+                format!(
+                    "{path} of the checkout was not carried along: it is not there; install it, or take it out of \
+                     `carry`"
+                ),
+            );
+        }
         if plan.gates.check.is_none() && plan.gates.test.is_none() {
             warn(
                 "only-applied",

@@ -30,7 +30,7 @@ mod work;
 mod tests;
 
 pub use crate::repo::ApplyTo;
-pub use applying::{Applier, Moved, Step};
+pub use applying::{Applier, Moved, Step, repository_of};
 pub use assemble::{Commission, Equipment, cache_limits, conduct};
 pub use changed::changed_files;
 pub use checkup::{Checkup, checkup};

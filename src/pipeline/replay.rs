@@ -39,7 +39,11 @@ pub async fn replay(
         )));
     }
     let paths = StorePaths { cache: cache.to_owned(), run: dir.path().to_owned() };
-    let store = tokio::task::spawn_blocking(move || Store::reopen(&paths))
+    // Trees are made again beside the run, which may be an archive that nobody can write to.
+    let scratch = tempfile::tempdir()
+        .map_err(|error| PipelineError::Store(format!("failed to make a directory: {error}")))?;
+    let aside = scratch.path().to_owned();
+    let store = tokio::task::spawn_blocking(move || Store::reopen_aside(&paths, &aside))
         .await
         .map_err(|error| PipelineError::Internal(error.to_string()))??;
     let (store, memory) = (Arc::new(store), Arc::new(memory));

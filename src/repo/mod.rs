@@ -56,7 +56,7 @@ pub use peek::Peek;
 pub use seed::seed;
 pub use spaces::{Backend, Spaces, Tried};
 pub use standing::{NotCarried, Reused, Standing, Wish};
-pub use store::{HISTORY, Store, StorePaths};
+pub use store::{HISTORY, Store, StorePaths, top_of};
 pub use tree_store::Draft;
 pub use user::UserRepo;
 pub use workspace::Workspace;

@@ -2,7 +2,7 @@
 
 use super::page::{Page, Tone};
 use super::words;
-use crate::model::{CommandSpec, Resumption, RunRecord};
+use crate::model::{CommandSpec, Exit, Outcome, Resumption, RunRecord};
 
 /// Writes it.
 pub fn write(page: &mut Page, record: &RunRecord) {
@@ -43,11 +43,18 @@ pub fn write(page: &mut Page, record: &RunRecord) {
     if gates.check.is_none() {
         page.entry("  check    ", "none (--no-check)", Tone::Warn);
     }
-    page.entry(
-        "  ended    ",
-        &format!("{} (exit {})", record.exit, record.exit.code()),
-        Tone::Plain,
-    );
+    page.entry("  ended    ", &ended(record), Tone::Plain);
+}
+
+/// A `gate` run looks for no winner: what its exit says is whether every diff passed.
+fn ended(record: &RunRecord) -> String {
+    let what = match (&record.decision.outcome, record.exit) {
+        (Outcome::Gated { passed, others }, Exit::Done | Exit::NoWinner) => {
+            format!("{} of {} passed every gate", passed.len(), passed.len() + others.len())
+        }
+        (_, exit) => exit.to_string(),
+    };
+    format!("{what} (exit {})", record.exit.code())
 }
 
 fn taken_over(resumed: &Resumption) -> String {

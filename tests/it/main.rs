@@ -13,6 +13,7 @@ mod background;
 mod bad_input;
 mod carry;
 mod commands;
+mod corners;
 mod demo;
 mod fence_command;
 mod gate;
