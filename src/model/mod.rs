@@ -39,7 +39,7 @@ pub use plan::{
 };
 pub use record::{
     BaseRecord, CandidateRecord, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption, RunKind,
-    RunRecord, SandboxRecord, Warning,
+    RunRecord, SandboxRecord, Unanswered, Warning,
 };
 pub use task::{Task, TaskSource};
 pub use text::{Clipped, clip};

@@ -6,6 +6,7 @@
 //! Never here: tools, git, prompts.
 
 mod anthropic;
+mod circuit;
 mod client;
 mod endpoint;
 mod error;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+pub use circuit::{Circuit, CircuitPolicy};
 pub use endpoint::{Deadlines, Endpoint, OutputLimitField};
 pub use error::{ErrorClass, ProviderError};
 pub use ledger::{Ledger, LedgerTotals, Metered};

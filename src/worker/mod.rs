@@ -6,6 +6,7 @@
 mod activity;
 mod history;
 mod limits;
+mod live;
 mod run;
 mod texts;
 
