@@ -9,11 +9,13 @@
 )]
 
 mod applying;
+mod background;
 mod bad_input;
 mod carry;
 mod commands;
 mod demo;
 mod fallback;
+mod fence_command;
 mod gate;
 mod gc;
 mod hostile_gate;
@@ -32,5 +34,7 @@ mod repo;
 mod resume;
 mod sandbox;
 mod support;
+mod tool_command;
 mod tools;
+mod under_workers;
 mod untouched;
