@@ -1,5 +1,5 @@
 //! A whole run on a real project: `bakeoff run` on the published package of tokio 1.54.1, with lanes
-//! that ask aimock in every dialect.
+//! that ask aimock in both dialects.
 //!
 //! `run.sh` lets cargo fetch the package (`whole_run/fetch`, pinned by checksum) and says where it is.
 //! The user of this test has added a package `reproduction` with tests of a method that tokio does not
@@ -7,7 +7,6 @@
 //! turns are served only if the turn before got the right answer out of the tools:
 //!
 //! - `careful` (OpenAI chat) searches, reads, edits, looks at its diff, submits: the whole task.
-//! - `same` (OpenAI responses) does what `careful` does, so that their trees are equal.
 //! - `brief` (Anthropic) has an edit refused, sends a patch, submits: right, and without documentation.
 //! - `hasty` (Anthropic) typechecks, and drops the new value when the cell is empty. The judges would
 //!   choose it over both others; the tests keep it from them.
@@ -33,11 +32,10 @@ const TASK: &str = "Add `OnceCell::replace(&mut self, value: T) -> Option<T>` to
                     the cell, whether the cell held one or not, and gives back the old one. See reproduction/tests.";
 
 /// The environment variable and the key of each provider of the run.
-const KEYS: [(&str, &str); 4] = [
+const KEYS: [(&str, &str); 3] = [
     ("CHAT_KEY", "sk-chat-9f1c7be04d52a683"),
     ("MESSAGES_KEY", "sk-ant-messages-77ab03c95e18d264"),
     ("BENCH_KEY", "bench-55d0e6a91f3b8c72"),
-    ("RESPONSES_KEY", "sk-responses-10c8e7b6a2d94f35"),
 ];
 
 /// What tells the candidates apart, as the judges like them best first.
@@ -81,7 +79,6 @@ impl Place {
         };
         let config = provider("chat", "openai-chat", &aimock, KEYS[0].0)
             + &provider("messages", "anthropic", &aimock, KEYS[1].0)
-            + &provider("responses", "openai-responses", &aimock, KEYS[3].0)
             + &provider("bench", "openai-chat", judges, KEYS[2].0);
         fs::write(self.home.join("config/bakeoff/config.toml"), config).unwrap();
     }
@@ -242,7 +239,6 @@ fn check_lanes(record: &Value) {
     assert_eq!(record["scripted"], false);
     let lanes = [
         ("careful/1", "chat:gpt-5", 4, 20_900, 470),
-        ("same/1", "responses:gpt-5", 4, 20_900, 470),
         ("brief/1", "messages:claude-sonnet-4-5", 4, 20_300, 480),
         ("hasty/1", "messages:claude-haiku-4-5", 3, 14_600, 270),
     ];
@@ -264,7 +260,6 @@ fn check_lanes(record: &Value) {
         ("/v1/chat/completions", "gpt-5", 4),
         ("/v1/messages", "claude-haiku-4-5", 3),
         ("/v1/messages", "claude-sonnet-4-5", 4),
-        ("/v1/responses", "gpt-5", 4),
     ];
     let expected =
         expected.map(|(path, model, count)| ((path.to_owned(), model.to_owned()), count));
@@ -295,11 +290,10 @@ fn check_gates(record: &Value) {
     assert!(report.contains("fills_an_empty_cell"), "{report}");
 }
 
-/// Runs the task on four lanes; gives the record.
+/// Runs the task on three lanes; gives the record.
 fn run(place: &Place, flags: &[&str]) -> Value {
     let lanes = [
         "careful=chat:gpt-5",
-        "same=responses:gpt-5",
         "brief=messages:claude-sonnet-4-5",
         "hasty=messages:claude-haiku-4-5",
     ];
@@ -355,7 +349,7 @@ fn check_diff(place: &Place, tree: &Value) {
 
 #[test]
 #[ignore = "needs peers started by tests/peers/run.sh"]
-fn a_real_project_in_every_dialect_to_a_diff_that_git_applies() {
+fn a_real_project_in_both_dialects_to_a_diff_that_git_applies() {
     let judges = Server::start(judge);
     let place = Place::new();
     place.configure(&judges.url());
@@ -363,8 +357,6 @@ fn a_real_project_in_every_dialect_to_a_diff_that_git_applies() {
 
     let record = run(&place, &["--test", "auto", "-o", "picked.diff"]);
     check_lanes(&record);
-    let twin = candidate(&record, "same/1")["same_as"].clone();
-    assert_eq!(twin, candidate(&record, "careful/1")["candidate"]["id"], "an equal tree");
     check_gates(&record);
     check_winner(&record, "careful/1");
     let questions = judges.requests();
