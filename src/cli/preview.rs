@@ -36,7 +36,10 @@ pub fn dry_run(
 fn text(plan: &Plan, estimate: &Estimate) -> String {
     let mut out = String::new();
     for lane in &plan.lanes {
-        let _ = writeln!(out, "lane    {} = {} x {}", lane.name, lane.model, lane.attempts);
+        let _ = write!(out, "lane    {} = {} x {}", lane.name, lane.model, lane.attempts);
+        let fallback: Vec<_> = lane.fallback.iter().map(ModelRef::to_string).collect();
+        let said = if fallback.is_empty() { "" } else { ", else " };
+        let _ = writeln!(out, "{said}{}", fallback.join(", else "));
     }
     for line in commands(plan) {
         let _ = writeln!(out, "{line}");

@@ -5,6 +5,7 @@
 //! environment or home directory (the caller passes them in).
 
 mod convert;
+mod endpoint;
 mod error;
 mod keep;
 mod lane;
@@ -21,6 +22,7 @@ mod workers;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use endpoint::{DeadlineSettings, Header, OutputLimit, RequestSettings};
 pub use error::{ConfigError, Excerpt, Problem};
 pub use keep::{CacheSettings, WorkspaceSettings};
 pub use lane::{DEFAULT_ATTEMPTS, LaneConfig, LaneSpec, MAX_ATTEMPTS, parse_lane, parse_model};

@@ -65,6 +65,7 @@ const REST: &str = r#"
 # [lanes.fast]
 # model = "openai:MODEL"
 # attempts = 3
+# fallback = ["ollama:MODEL"]
 
 # [judges]
 # enabled = true
@@ -94,6 +95,8 @@ const REST: &str = r#"
 # wire = "openai-chat"
 # base_url = "http://127.0.0.1:8000/v1"
 # key_env = ""
+# headers = { x-team = "$TEAM_TOKEN" }
+# deadlines = { first_byte = 900 }
 
 # [tools]
 # grep = false

@@ -204,4 +204,6 @@ pub enum Delta {
     },
     /// A piece of a tool call's arguments.
     ToolArguments(String),
+    /// What came so far was of a try that broke off; the answer begins anew.
+    Restarted,
 }

@@ -76,6 +76,9 @@ pub enum RunEvent {
         activity: String,
         /// What the lane used so far.
         usage: Usage,
+        /// How long its conversation is, in tokens: what the last call read and wrote.
+        #[serde(default)]
+        context: u64,
     },
     /// A worker run ended.
     LaneEnded {

@@ -90,6 +90,9 @@ pub struct Lane {
     /// Sampling temperature, when set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Models that take over, in this order, when the server of the one before can't answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<ModelRef>,
 }
 
 /// Whose output format a gate command writes, so that its diagnostics can be read.

@@ -72,8 +72,11 @@ pub struct SandboxRecord {
 pub struct LaneRecord {
     /// The lane.
     pub lane: LaneId,
-    /// Its model, as `PROVIDER:MODEL`.
+    /// The model that answered, as `PROVIDER:MODEL`: the lane's own, or the fallback that took over.
     pub model: String,
+    /// The models before it whose servers could not answer, in order; empty when the first one could.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<Unanswered>,
     /// How it ended.
     pub stop: Stop,
     /// The candidate it left, if any.
@@ -87,6 +90,17 @@ pub struct LaneRecord {
     pub usage: Usage,
     /// How long it took, in milliseconds.
     pub millis: u64,
+}
+
+/// A model that a lane left for a fallback, because its server could not answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unanswered {
+    /// The model, as `PROVIDER:MODEL`.
+    pub model: String,
+    /// The class of the last error.
+    pub class: String,
+    /// What the server or the network said.
+    pub message: String,
 }
 
 /// A candidate with everything that was said of it.

@@ -269,6 +269,7 @@ mod tests {
         let lane = |name: &str, model: &str, stop, calls, tokens, dollars| LaneRecord {
             lane: LaneId::new(name),
             model: model.into(),
+            unanswered: Vec::new(),
             stop,
             candidate: None,
             why_none: None,

@@ -17,7 +17,8 @@ use super::frame::Frame;
 use crate::journal::{Artifacts, Entry, JournalError, Read, RunDir};
 use crate::model::chat::{Delta, Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Claim, Enough, GateReport, LaneId, Resumption, Stop, TreeId, Usage,
+    ArtifactId, Claim, Enough, GateReport, LaneId, ModelRef, Resumption, Stop, TreeId, Unanswered,
+    Usage,
 };
 use crate::provider::{ErrorClass, Provider, ProviderError};
 
@@ -79,6 +80,10 @@ struct KeptAttempt {
     usage: Usage,
     millis: u64,
     transcript: Vec<Message>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fallback: Option<ModelRef>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unanswered: Vec<Unanswered>,
 }
 
 impl Memory {
@@ -258,6 +263,12 @@ impl Memory {
         }
     }
 
+    /// The model that a lane's last request went to, by its name on its server.
+    pub(super) fn last_model(&self, lane: &LaneId) -> Result<Option<String>, JournalError> {
+        let request = self.asked.get(lane).map(|id| self.artifact::<ModelRequest>(id));
+        Ok(request.transpose()?.map(|request| request.model))
+    }
+
     /// A worker run that ended. Failed and cancelled ones are tried again, except in a replay.
     pub(super) fn attempt(&self, lane: &LaneId) -> Result<Option<Attempt>, JournalError> {
         let Some(id) = self.attempts.get(lane) else { return Ok(None) };
@@ -281,6 +292,8 @@ impl Memory {
             usage: kept.usage,
             millis: kept.millis,
             transcript: kept.transcript,
+            fallback: kept.fallback,
+            unanswered: kept.unanswered,
         }))
     }
 
@@ -351,6 +364,8 @@ pub(super) fn keep_attempt(
         usage: attempt.usage,
         millis: attempt.millis,
         transcript: attempt.transcript.clone(),
+        fallback: attempt.fallback.clone(),
+        unanswered: attempt.unanswered.clone(),
     };
     let text = serde_json::to_vec(&kept)
         .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;
@@ -386,7 +401,32 @@ impl Remembering {
                 format!("{what} is not recorded"),
             ));
         }
-        self.inner.call(request, sink, cancel).await
+        let result = self.inner.call(request, sink, cancel).await;
+        if let Err(error) = &result
+            && error.unasked
+        {
+            self.refused(request, error).map_err(|error| {
+                let message = format!("the run's journal can't be written: {error}");
+                ProviderError::new(ErrorClass::Cancelled, message)
+            })?;
+        }
+        result
+    }
+
+    /// Keeps a call that was refused without asking the server: a replay has to end the same way.
+    fn refused(&self, request: &ModelRequest, error: &ProviderError) -> Result<(), JournalError> {
+        let bytes = serde_json::to_vec(request)
+            .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
+        let purpose = request.purpose.clone();
+        let request = self.dir.artifacts().put(&bytes)?;
+        self.dir.append(&Entry::CallBegan { purpose: purpose.clone(), request })?;
+        self.dir.append(&Entry::CallEnded {
+            purpose,
+            reply: None,
+            error: Some(format!("{}: {error}", error.class.name())),
+            usage: Usage::default(),
+            maybe_charged: false,
+        })
     }
 }
 

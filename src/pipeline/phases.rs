@@ -9,8 +9,8 @@ use super::PipelineError;
 use crate::fanout::LaneRun;
 use crate::model::chat::Message;
 use crate::model::{
-    Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport, Stop,
-    TreeId, Usage,
+    Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport,
+    ModelRef, Stop, TreeId, Unanswered, Usage,
 };
 
 /// What an attempt left.
@@ -32,6 +32,10 @@ pub struct Attempt {
     pub millis: u64,
     /// Its conversation.
     pub transcript: Vec<Message>,
+    /// The fallback that took the lane over; `None` when the lane's own model answered.
+    pub fallback: Option<ModelRef>,
+    /// The models before it whose servers could not answer.
+    pub unanswered: Vec<Unanswered>,
 }
 
 /// Runs one attempt of a lane in a workspace of its own.

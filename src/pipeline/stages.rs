@@ -12,8 +12,8 @@ use super::{Attempt, Heard, PipelineError, Survivor};
 use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};
 use crate::journal::Entry;
 use crate::model::{
-    Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, Kind, LaneId,
-    LaneRecord, RunEvent, Stage, Stop, TreeId, Usage,
+    Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, Kind, Lane,
+    LaneId, LaneRecord, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
 };
 
 /// How long workers that were told to stop may take before they are dropped.
@@ -156,7 +156,8 @@ impl Run<'_> {
         let id = why_none.is_none().then(|| self.worker_id(run.index));
         self.record.lanes.push(LaneRecord {
             lane: run.id.clone(),
-            model: run.lane.model.to_string(),
+            model: attempt.fallback.as_ref().unwrap_or(&run.lane.model).to_string(),
+            unanswered: attempt.unanswered.clone(),
             stop: attempt.stop.clone(),
             candidate: id.clone(),
             why_none,
@@ -180,7 +181,7 @@ impl Run<'_> {
             id,
             kind: Kind::Worker,
             lane: run.id,
-            family: run.lane.family,
+            family: family(&run.lane, attempt.fallback.as_ref()),
             diff: self.dir.artifacts().put(&attempt.diff)?,
             diff_bytes: attempt.diff.len() as u64,
             answer: attempt.answer,
@@ -193,6 +194,11 @@ impl Run<'_> {
 
     /// Lanes without a candidate are told together: how many, and why.
     fn warn_of_lanes(&mut self) {
+        let taken = self.record.lanes.iter().filter(|lane| !lane.unanswered.is_empty());
+        let taken: Vec<String> = taken.map(taken_over).collect();
+        if !taken.is_empty() {
+            self.warn("lanes-on-fallback", taken.join("; "));
+        }
         let without: Vec<String> = self
             .record
             .lanes
@@ -353,6 +359,8 @@ impl Attempt {
             usage: Usage::default(),
             millis: 0,
             transcript: Vec::new(),
+            fallback: None,
+            unanswered: Vec::new(),
         }
     }
 }
@@ -364,6 +372,22 @@ fn lane_ended(lane: &LaneId, attempt: &Attempt) -> RunEvent {
         left_change: why_no_candidate(attempt).is_none(),
         usage: attempt.usage,
     }
+}
+
+/// A candidate's voice: that of the model that answered, unless the operator gave the lane one.
+fn family(lane: &Lane, fallback: Option<&ModelRef>) -> Family {
+    let maker = |model: &ModelRef| Family::new(crate::config::maker(&model.provider, &model.model));
+    match fallback {
+        Some(model) if lane.family == maker(&lane.model) => maker(model),
+        _ => lane.family.clone(),
+    }
+}
+
+/// Which model a lane was to ask, what its server said, and who took over.
+fn taken_over(lane: &LaneRecord) -> String {
+    let said = lane.unanswered.iter().map(|left| format!("{}: {}", left.model, left.message));
+    let said: Vec<String> = said.collect();
+    format!("{} went on with {} ({})", lane.lane, lane.model, said.join("; "))
 }
 
 /// Why an attempt gives no candidate; `None` when it gives one.

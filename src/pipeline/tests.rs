@@ -136,8 +136,14 @@ impl Judge for BadTaste {
 
 fn plan(attempts: u32) -> Plan {
     let model = ModelRef { provider: "p".into(), model: "m".into() };
-    let lane =
-        Lane { name: "l".into(), model, attempts, family: Family::new("f"), temperature: None };
+    let lane = Lane {
+        name: "l".into(),
+        model,
+        attempts,
+        family: Family::new("f"),
+        temperature: None,
+        fallback: Vec::new(),
+    };
     Plan {
         task: Some(Task { text: "t".into(), source: TaskSource::Demo }),
         repo: "/r".into(),

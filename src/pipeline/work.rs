@@ -15,10 +15,10 @@ use super::{Attempt, PipelineError, Work};
 use crate::fanout::LaneRun;
 use crate::fence::Fencer;
 use crate::jobs::{JobBook, JobTable, RunScope, mint_token};
-use crate::model::{EventSink, Plan, RunToken, Stop};
+use crate::model::{EventSink, ModelRef, Plan, RunEvent, RunToken, Stop, Unanswered, Usage};
 use crate::patch;
 use crate::prompt::{GateCommand, Instructions, Templates, WorkerSystem, WorkerTask, variation};
-use crate::provider::Provider;
+use crate::provider::{ErrorClass, Provider};
 use crate::repo::{Store, Workspace};
 use crate::sandbox::{Launch, Launcher};
 use crate::tools::{Jobs, Registry, ToolContext};
@@ -75,12 +75,7 @@ impl Work for LoopWork {
         let shop = self.0.clone();
         async move {
             let began = Instant::now();
-            let mut attempt = match shop.attempt(run, cancel).await {
-                Ok(attempt) => attempt,
-                Err((class, message)) => {
-                    Attempt::nothing(Stop::Failed { class: class.to_owned(), message })
-                }
-            };
+            let mut attempt = shop.with_fallbacks(run, cancel).await;
             attempt.millis = began.elapsed().as_millis() as u64;
             attempt
         }
@@ -94,7 +89,80 @@ fn workspace_failure(error: impl std::fmt::Display) -> Failure {
     ("workspace", error.to_string())
 }
 
+/// Whether an attempt failed because nobody could answer it. What another model's server would refuse
+/// just the same (the budget, the context, the request's form) is not among that.
+fn is_unanswered(class: &str) -> bool {
+    use ErrorClass::*;
+    matches!(
+        ErrorClass::from_name(class),
+        Some(
+            Auth | Payment
+                | UnknownModel
+                | RateLimited
+                | Overloaded
+                | Unreachable
+                | Timeout
+                | Protocol
+        )
+    )
+}
+
 impl Shop {
+    /// Runs a lane with its model, and when that can't answer, begins anew with the next one. A
+    /// conversation can't be handed over: its reasoning belongs to the server that wrote it.
+    async fn with_fallbacks(
+        self: Arc<Self>,
+        mut run: LaneRun,
+        cancel: CancellationToken,
+    ) -> Attempt {
+        let models = self.models_of(&run);
+        let mut unanswered = Vec::new();
+        let mut usage = Usage::default();
+        for (nth, model) in models.iter().enumerate() {
+            run.lane.model = model.clone();
+            let ended = self.clone().attempt(run.clone(), cancel.clone()).await;
+            let mut attempt = ended.unwrap_or_else(|(class, message)| {
+                Attempt::nothing(Stop::Failed { class: class.to_owned(), message })
+            });
+            usage += attempt.usage;
+            match (&attempt.stop, models.get(nth + 1)) {
+                (Stop::Failed { class, message }, Some(next))
+                    if is_unanswered(class) && !cancel.is_cancelled() =>
+                {
+                    self.tell_fallback(&run, attempt.turns, usage, next);
+                    let (model, class) = (model.to_string(), class.clone());
+                    unanswered.push(Unanswered { model, class, message: message.clone() });
+                }
+                _ => {
+                    attempt.fallback = (nth > 0).then(|| model.clone());
+                    (attempt.unanswered, attempt.usage) = (unanswered, usage);
+                    return attempt;
+                }
+            }
+        }
+        Attempt::nothing(Stop::Cancelled)
+    }
+
+    /// The lane's models from the one on that its last request went to, if the run was cut off.
+    fn models_of(&self, run: &LaneRun) -> Vec<ModelRef> {
+        let mut all = vec![run.lane.model.clone()];
+        all.extend(run.lane.fallback.iter().cloned());
+        // What can't be read is told where the conversation is taken up.
+        let last = self.memory.last_model(&run.id).ok().flatten();
+        let begin = all.iter().position(|model| Some(&model.model) == last.as_ref());
+        all.split_off(begin.unwrap_or(0))
+    }
+
+    fn tell_fallback(&self, run: &LaneRun, turn: u32, usage: Usage, next: &ModelRef) {
+        self.events.send(RunEvent::LaneActivity {
+            lane: run.id.clone(),
+            turn,
+            activity: format!("{} can't answer; {next} takes over", run.lane.model),
+            usage,
+            context: 0,
+        });
+    }
+
     async fn attempt(
         self: Arc<Self>,
         run: LaneRun,
@@ -240,6 +308,8 @@ fn attempt_of(outcome: WorkerOutcome, diff: Vec<u8>) -> Attempt {
         usage: outcome.usage,
         millis: 0,
         transcript: outcome.transcript,
+        fallback: None,
+        unanswered: Vec::new(),
     }
 }
 

@@ -106,6 +106,7 @@ fn lane(record: &mut RunRecord, name: &str, stop: Stop, candidate: Option<&str>)
     record.lanes.push(LaneRecord {
         lane: LaneId::of(name, 1),
         model: "openai:gpt-test".to_owned(),
+        unanswered: Vec::new(),
         why_none: candidate.is_none().then(|| "it changed nothing".to_owned()),
         stop,
         candidate: candidate.map(CandidateId::new),

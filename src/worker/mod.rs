@@ -7,6 +7,7 @@ mod activity;
 mod delegate;
 mod history;
 mod limits;
+mod live;
 mod news;
 mod run;
 mod texts;

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::history::{Call, History, result};
 use super::limits::{Limits, SUMMARY_TOKENS, Spent};
+use super::live::Live;
 use super::{WorkerInput, WorkerOutcome, activity, texts};
 use crate::model::chat::{
     Block, Delta, ModelReply, ModelRequest, Purpose, ReplyStop, Role, ToolChoice,
@@ -192,9 +193,10 @@ impl Loop {
         let turn = self.turns + 1;
         self.tell("thinking".to_owned(), turn);
         let halt = self.input.cancel.child_token();
+        let mut live = Live::default();
         let mut sink = |delta: Delta| {
-            if let Delta::ToolStart { name } = delta {
-                self.tell(format!("writing {}", activity::describe(&name, "")), turn);
+            if let Some(words) = live.take(delta, Instant::now()) {
+                self.tell(words, turn);
             }
         };
         let called = self.input.provider.call(&request, &mut sink, &halt);
@@ -271,6 +273,7 @@ impl Loop {
             turn,
             activity,
             usage: self.spent.usage,
+            context: self.spent.last_call,
         });
     }
 }
