@@ -12,8 +12,18 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 9] =
-    ["gates", "patch", "lanes", "judges", "limits", "providers", "tools", "workspace", "cache"];
+const SECTIONS: [&str; 10] = [
+    "gates",
+    "patch",
+    "lanes",
+    "judges",
+    "limits",
+    "providers",
+    "tools",
+    "workspace",
+    "cache",
+    "side",
+];
 const GATES: [&str; 15] = [
     "check",
     "test",
@@ -108,6 +118,7 @@ impl Config {
                 "limits" => self.limits.read(layer, table),
                 "workspace" => self.workspace.read(layer, table),
                 "cache" => self.cache.read(layer, table),
+                "side" => self.side.read(layer, table),
                 "lanes" => self.read_lanes(layer, table),
                 "providers" => self.read_providers(layer, table),
                 _ => self.read_tools(layer, table),
@@ -193,6 +204,7 @@ impl Config {
         self.limits.environment(&mut layer);
         self.workspace.environment(&mut layer);
         self.cache.environment(&mut layer);
+        self.side.environment(&mut layer);
         if layer.problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid(layer.problems)) }
     }
 }

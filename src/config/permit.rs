@@ -28,6 +28,9 @@ pub fn refusal(path: &str, value: &DeValue<'_>) -> Option<String> {
         "providers" => Some("it names a server and a key that goes there".to_owned()),
         "limits" => Some("it sets what a run may spend".to_owned()),
         "workspace" => Some("it shows its history to models".to_owned()),
+        "side" => {
+            Some("it spends the operator's money and shows earlier runs to models".to_owned())
+        }
         "cache" => Some("it sets what of this machine's disk is used".to_owned()),
         _ => Some("nothing says that a stranger may set it".to_owned()),
     }

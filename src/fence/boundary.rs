@@ -59,11 +59,15 @@ pub enum Boundary {
     BallotReason,
     /// What was wrong with a model's reply, where it quotes the reply.
     ReplyFault,
+    /// The task of a run that a side call names or sums up.
+    SideTask,
+    /// What a run left: for its capsule, and told to later runs as memory.
+    RunDigest,
 }
 
 impl Boundary {
     /// All, in the table's order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Task,
         Self::RepositoryInstructions,
         Self::GateCommand,
@@ -76,6 +80,8 @@ impl Boundary {
         Self::BaseFile,
         Self::BallotReason,
         Self::ReplyFault,
+        Self::SideTask,
+        Self::RunDigest,
     ];
 
     /// The label of its fences.
@@ -93,6 +99,8 @@ impl Boundary {
             Self::BaseFile => "base file",
             Self::BallotReason => "ballot reason",
             Self::ReplyFault => "reply fault",
+            Self::SideTask => "task of the run",
+            Self::RunDigest => "run digest",
         }
     }
 
@@ -109,6 +117,8 @@ impl Boundary {
             Self::BaseFile => "whoever may commit to the repository",
             Self::BallotReason => "a judge's model, which read foreign text",
             Self::ReplyFault => "a judge's or the synthesizer's model",
+            Self::SideTask => "the operator, or whoever wrote the issue that it was taken from",
+            Self::RunDigest => "the engine, with words of an earlier run's models and tasks",
         }
     }
 
@@ -131,7 +141,10 @@ impl Boundary {
             Self::GateCommand => &["worker_task", "gate_failure", "judge", "synth"],
             Self::ToolResult => &[],
             Self::SteeringOutput => &["gate_failure"],
-            Self::Diff | Self::Answer | Self::Claims | Self::GateOutput => &["judge", "synth"],
+            Self::Diff | Self::Answer => &["judge", "synth", "capsule"],
+            Self::Claims | Self::GateOutput => &["judge", "synth"],
+            Self::SideTask => &["title", "capsule"],
+            Self::RunDigest => &["worker_task", "capsule"],
             Self::BaseFile | Self::BallotReason => &["synth"],
             Self::ReplyFault => &["judge_retry", "synth_retry"],
         }
@@ -196,7 +209,9 @@ mod tests {
                 | Boundary::GateOutput
                 | Boundary::BaseFile
                 | Boundary::BallotReason
-                | Boundary::ReplyFault => assert!(!boundary.label().is_empty()),
+                | Boundary::ReplyFault
+                | Boundary::SideTask
+                | Boundary::RunDigest => assert!(!boundary.label().is_empty()),
             }
         }
     }

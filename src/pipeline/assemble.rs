@@ -15,10 +15,11 @@ use super::layers::{Layers, lay};
 use super::memory::Memory;
 use super::models::{Models, unpriced};
 use super::run::{Assignment, Given, Stopped, execute};
+use super::side::SideDesk;
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
-use super::{Admit, Fuse, Judge, Phases, PipelineError, Weigh};
+use super::{Admit, Fuse, Judge, Phases, PipelineError, Side, Weigh};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
@@ -256,6 +257,7 @@ impl Builder {
         let fencer = Fencer::new(self.dir.fence_secret()?);
         let listening = (self.tell.sink(), self.cancel.clone());
         let (judge, fuse) = judging(plan, &self.layers, &models, &fencer, &self.store, listening)?;
+        let side = side(plan, &self.layers, &models, &fencer, &self.cancel)?;
         let work =
             (self.frame.kind == RunKind::Run).then(|| self.work(models, fencer)).transpose()?;
         Ok(Phases {
@@ -265,6 +267,7 @@ impl Builder {
             weigh: weigh(&self.store, plan),
             judge,
             fuse,
+            side,
         })
     }
 
@@ -276,6 +279,7 @@ impl Builder {
             templates: self.layers.templates.clone(),
             fencer,
             instructions: self.frame.instructions(),
+            prior: self.frame.prior.clone(),
             launcher: self.sandbox.launcher.clone(),
             plan: self.frame.plan.clone(),
             turns: Turns::new(match self.frame.plan.limits.max_turns {
@@ -449,6 +453,25 @@ pub(super) fn judging(
         None => None,
     };
     Ok((Some(Box::new(desk)), fuse))
+}
+
+/// Who makes the side calls, where the plan has any.
+pub(super) fn side(
+    plan: &Plan,
+    layers: &Layers,
+    models: &Models,
+    fencer: &Fencer,
+    cancel: &CancellationToken,
+) -> Result<Option<Box<dyn Side>>, PipelineError> {
+    let Some(model) = &plan.side else { return Ok(None) };
+    Ok(Some(Box::new(SideDesk {
+        model: model.clone(),
+        provider: models.provider(model)?,
+        templates: layers.templates.clone(),
+        fencer: fencer.clone(),
+        max_output_tokens: plan.worker_limits.max_output_tokens,
+        cancel: cancel.clone(),
+    })))
 }
 
 /// The workers' tools, without those that the config switches off.

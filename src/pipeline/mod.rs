@@ -8,6 +8,7 @@ mod assemble;
 mod changed;
 mod checkup;
 mod decide;
+mod digest;
 mod early;
 mod error;
 mod fingerprint;
@@ -17,9 +18,11 @@ mod layers;
 mod memory;
 mod models;
 mod phases;
+mod prior;
 mod replay;
 mod resume;
 mod run;
+mod side;
 mod stages;
 mod survey;
 mod tell;
@@ -33,6 +36,7 @@ pub use applying::{Applier, Moved, Step};
 pub use assemble::{Commission, Equipment, cache_limits, conduct};
 pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
+pub use digest::{digest_of, unfinished};
 pub use error::PipelineError;
 pub use fingerprint::fingerprint;
 pub use frame::Frame;
@@ -40,7 +44,8 @@ pub use layers::check_judges;
 pub use memory::{Memory, Recall};
 pub use models::{Estimate, Models, estimate, unpriced};
 pub use phases::{
-    Admit, Attempt, Fuse, Heard, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
+    Admit, Aside, Attempt, Fuse, Heard, Judge, Phases, Proposal, Prove, Side, Survivor, Weigh,
+    Weighed, Work,
 };
 pub use replay::replay;
 pub use resume::{Continuation, begin_rejudge, resume};
