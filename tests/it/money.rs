@@ -113,7 +113,7 @@ fn turns_end_a_lane_and_all_lanes_together() {
     assert_eq!(done["decision"]["outcome"]["reason"], "only_partial");
     assert_eq!(done["lanes"][1]["stop"], json!({"kind": "limit", "limit": "iterations"}));
     bench.run(&["show"]).exits(0).prints(&["PARTIAL (iterations)"]);
-    bench.run(&["runs"]).exits(0).prints(&["PARTIAL"]);
+    bench.run(&["runs"]).exits(0).prints(&["only PARTI"]);
     let done = with(&["--max-turns", "3", "--json"]).json();
     let last_words = summaries(&bench) - 2;
     assert_eq!(bench.asked() - 6 - last_words, 3, "of both together");
@@ -167,7 +167,8 @@ fn a_title_and_a_capsule_come_from_an_endpoint_of_their_own_and_are_paid_once() 
     bench.run(&RUN).exits(0).prints(&["title    Raise it higher", "Handed over", "side"]);
     assert_eq!(aside.asked(), 2);
     let lanes = bench.asked();
-    bench.run(&["runs"]).exits(0).prints(&["Raise it higher"]);
+    bench.run(&["runs"]).exits(0).prints(&["Raise it"]);
+    bench.run(&["runs", "--json"]).exits(0).prints(&["\"title\": \"Raise it higher\""]);
     let capsule = bench.run(&["capsule"]).exits(0);
     capsule.prints(&[
         "task: raise the value",
@@ -203,7 +204,7 @@ fn no_side_call_is_made_at_a_lanes_endpoint_unless_it_is_allowed() {
     assert!(!done.out.contains("Handed over"));
     assert_eq!((bench.asked(), aside.asked()), (10, 0));
     bench.run(&["run", "x", "--dry-run"]).exits(0).prints(&["side    no side calls"]);
-    aside.configure("own:judge", "shared_endpoint = true\n");
+    aside.configure("own:other", "shared_endpoint = true\n");
     bench.run(&RUN).exits(0);
     assert_eq!(bench.asked(), 22);
 }
@@ -230,7 +231,7 @@ fn first_messages(requests: &[Request]) -> Vec<(String, String)> {
     bodies.map(|body| (said(&body, 0), said(&body, 1))).collect()
 }
 
-// contract C21 C27 R30 S5
+// contract C21 C27 R30
 #[test]
 fn earlier_runs_are_told_as_fenced_memory_that_is_frozen_and_can_be_left_out() {
     let aside = Aside::new();
