@@ -62,6 +62,7 @@ pub fn resolve(mut from: Ingredients<'_>) -> Result<(Plan, Config), CliError> {
         base: from.base.to_owned(),
         dirty: from.dirty,
         worker_limits: config.limits.worker(),
+        workers: config.workers.plan(),
         limits: config.limits.run(),
         seed: from.lanes.and_then(|flags| flags.seed).unwrap_or(0),
         waive_sandbox: from.gates.waive_sandbox,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     "gates",
     "patch",
     "lanes",
@@ -20,6 +20,7 @@ const SECTIONS: [&str; 10] = [
     "limits",
     "providers",
     "tools",
+    "workers",
     "workspace",
     "cache",
     "side",
@@ -116,6 +117,7 @@ impl Config {
                 "patch" => self.patch.read(layer, table),
                 "judges" => self.judges.read(layer, table),
                 "limits" => self.limits.read(layer, table),
+                "workers" => self.workers.read(layer, table),
                 "workspace" => self.workspace.read(layer, table),
                 "cache" => self.cache.read(layer, table),
                 "side" => self.side.read(layer, table),
@@ -202,6 +204,7 @@ impl Config {
         self.patch.environment(&mut layer);
         self.judges.environment(&mut layer);
         self.limits.environment(&mut layer);
+        self.workers.environment(&mut layer);
         self.workspace.environment(&mut layer);
         self.cache.environment(&mut layer);
         self.side.environment(&mut layer);
@@ -389,7 +392,9 @@ impl ProviderConfig {
             Wire::Scripted if self.script.value.is_none() => {
                 Some((lacks("script"), "add script = \"PATH\" of its data file".to_owned()))
             }
-            Wire::OpenaiChat | Wire::Anthropic if self.base_url.value.is_empty() => {
+            Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Anthropic
+                if self.base_url.value.is_empty() =>
+            {
                 Some((lacks("base_url"), "add base_url = \"http://HOST:PORT/v1\"".to_owned()))
             }
             _ => None,

@@ -17,6 +17,7 @@ mod side;
 mod starter;
 mod suggest;
 mod trust;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ pub use setting::Setting;
 pub use side::SideSettings;
 pub use starter::starter;
 pub use trust::{TrustError, TrustStore, content_hash};
+pub use workers::{SandboxUse, WorkerSettings};
 
 use crate::model::{JudgeId, MicroUsd, ModelRef, PatchPlan, RunLimits, WorkerLimits};
 
@@ -63,6 +65,8 @@ pub struct Config {
     pub limits: LimitSettings,
     /// `[providers.NAME]` and the built-in ones.
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// `[workers]`.
+    pub workers: WorkerSettings,
     /// `[workspace]`.
     pub workspace: WorkspaceSettings,
     /// `[cache]`.
@@ -258,6 +262,7 @@ impl Default for Config {
             patch: PatchSettings::default(),
             judges: JudgeSettings::default(),
             limits: LimitSettings::default(),
+            workers: WorkerSettings::default(),
             workspace: WorkspaceSettings::default(),
             cache: CacheSettings::default(),
             side: SideSettings::default(),

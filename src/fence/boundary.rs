@@ -63,11 +63,17 @@ pub enum Boundary {
     SideTask,
     /// What a run left: for its capsule, and told to later runs as memory.
     RunDigest,
+    /// A line of a background job's output that matched a watch pattern.
+    JobLine,
+    /// What a worker wants of a nested one.
+    Subtask,
+    /// A nested worker's closing words.
+    SubtaskAnswer,
 }
 
 impl Boundary {
     /// All, in the table's order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Task,
         Self::RepositoryInstructions,
         Self::GateCommand,
@@ -82,6 +88,9 @@ impl Boundary {
         Self::ReplyFault,
         Self::SideTask,
         Self::RunDigest,
+        Self::JobLine,
+        Self::Subtask,
+        Self::SubtaskAnswer,
     ];
 
     /// The label of its fences.
@@ -101,6 +110,9 @@ impl Boundary {
             Self::ReplyFault => "reply fault",
             Self::SideTask => "task of the run",
             Self::RunDigest => "run digest",
+            Self::JobLine => "job line",
+            Self::Subtask => "subtask description",
+            Self::SubtaskAnswer => "subtask answer",
         }
     }
 
@@ -119,6 +131,9 @@ impl Boundary {
             Self::ReplyFault => "a judge's or the synthesizer's model",
             Self::SideTask => "the operator, or whoever wrote the issue that it was taken from",
             Self::RunDigest => "the engine, with words of an earlier run's models and tasks",
+            Self::JobLine => "the repository's files, and what inspection commands print",
+            Self::Subtask => "the model of the worker that hands the work on",
+            Self::SubtaskAnswer => "a nested worker's model",
         }
     }
 
@@ -147,6 +162,9 @@ impl Boundary {
             Self::RunDigest => &["worker_task", "capsule"],
             Self::BaseFile | Self::BallotReason => &["synth"],
             Self::ReplyFault => &["judge_retry", "synth_retry"],
+            Self::JobLine => &["job_notices"],
+            Self::Subtask => &["subtask"],
+            Self::SubtaskAnswer => &["subtask_result"],
         }
     }
 }
@@ -211,7 +229,10 @@ mod tests {
                 | Boundary::BallotReason
                 | Boundary::ReplyFault
                 | Boundary::SideTask
-                | Boundary::RunDigest => assert!(!boundary.label().is_empty()),
+                | Boundary::RunDigest
+                | Boundary::JobLine
+                | Boundary::Subtask
+                | Boundary::SubtaskAnswer => assert!(!boundary.label().is_empty()),
             }
         }
     }

@@ -19,8 +19,8 @@ mod tests;
 pub(crate) use context::inline;
 pub use context::{
     CandidateView, CapsuleSystem, CapsuleTask, GateCommand, GateFailure, GateView, Instructions,
-    JudgeRetry, JudgeSystem, JudgeTask, SynthBallot, SynthFile, SynthRetry, SynthSystem, SynthTask,
-    TitleSystem, TitleTask, WorkerSystem, WorkerTask,
+    JobNotices, JudgeRetry, JudgeSystem, JudgeTask, Subtask, SubtaskResult, SynthBallot, SynthFile,
+    SynthRetry, SynthSystem, SynthTask, TitleSystem, TitleTask, WorkerSystem, WorkerTask,
 };
 pub use error::PromptError;
 pub use field::{Field, PromptContext};

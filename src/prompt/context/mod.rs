@@ -4,11 +4,13 @@
 //! Never here: wording, which is in `prompts/`.
 
 mod judge;
+mod nested;
 mod side;
 mod synth;
 mod worker;
 
 pub use judge::{CandidateView, GateView, JudgeRetry, JudgeSystem, JudgeTask};
+pub use nested::{JobNotices, Subtask, SubtaskResult};
 pub use side::{CapsuleSystem, CapsuleTask, TitleSystem, TitleTask};
 pub use synth::{SynthBallot, SynthFile, SynthRetry, SynthSystem, SynthTask};
 pub use worker::{GateCommand, GateFailure, Instructions, WorkerSystem, WorkerTask};
@@ -34,6 +36,11 @@ pub(crate) const TASK_BYTES: usize = 16 << 10;
 pub(crate) const MEMORY_DELIMITERS: [&str; 3] = ["END MEMORY", "END USER MEMORY", "END PRIOR RUNS"];
 /// The most bytes of a quoted reply or reason in one prompt.
 pub(crate) const QUOTE_BYTES: usize = 1 << 10;
+
+/// The most bytes of a job's line in one notice.
+pub(crate) const LINE_BYTES: usize = 1 << 10;
+/// The most bytes of what a worker says to one that it hands work to.
+pub(crate) const SUBTASK_BYTES: usize = 16 << 10;
 
 /// The most characters of a command or directory that stands in a sentence.
 const INLINE_CHARS: usize = 200;
