@@ -73,6 +73,17 @@ pub struct LaneFlags {
     pub seed: Option<u64>,
 }
 
+/// What of other runs a run is told, and what others are told of it.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ContextFlags {
+    /// Tell workers what the last N runs on this repository left: as fenced memory, never as instruction
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub prior: Option<u32>,
+    /// Tell nothing of this run to other runs, and make no side call (title, capsule) about it
+    #[arg(long)]
+    pub exclude_from_context: bool,
+}
+
 /// What proves a candidate.
 #[derive(Args, Clone, Debug, Default)]
 pub struct GateFlags {

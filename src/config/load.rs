@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     "gates",
     "patch",
     "lanes",
@@ -23,6 +23,7 @@ const SECTIONS: [&str; 10] = [
     "workers",
     "workspace",
     "cache",
+    "side",
 ];
 const GATES: [&str; 15] = [
     "check",
@@ -119,6 +120,7 @@ impl Config {
                 "workers" => self.workers.read(layer, table),
                 "workspace" => self.workspace.read(layer, table),
                 "cache" => self.cache.read(layer, table),
+                "side" => self.side.read(layer, table),
                 "lanes" => self.read_lanes(layer, table),
                 "providers" => self.read_providers(layer, table),
                 _ => self.read_tools(layer, table),
@@ -205,6 +207,7 @@ impl Config {
         self.workers.environment(&mut layer);
         self.workspace.environment(&mut layer);
         self.cache.environment(&mut layer);
+        self.side.environment(&mut layer);
         if layer.problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid(layer.problems)) }
     }
 }

@@ -16,10 +16,11 @@ use super::memory::Memory;
 use super::models::{Models, unpriced};
 use super::python;
 use super::run::{Assignment, Given, Stopped, execute};
+use super::side::SideDesk;
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
-use super::{Admit, Fuse, Judge, Phases, PipelineError, Weigh};
+use super::{Admit, Fuse, Judge, Phases, PipelineError, Side, Weigh};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
@@ -258,6 +259,7 @@ impl Builder {
         let fencer = Fencer::new(self.dir.fence_secret()?);
         let listening = (self.tell.sink(), self.cancel.clone());
         let (judge, fuse) = judging(plan, &self.layers, &models, &fencer, &self.store, listening)?;
+        let side = side(plan, &self.layers, &models, &fencer, &self.cancel)?;
         let prove = Arc::new(self.prove()?);
         let work = match self.frame.kind {
             RunKind::Run => Some(self.work(models, fencer, prove.clone()).await?),
@@ -270,6 +272,7 @@ impl Builder {
             weigh: weigh(&self.store, plan),
             judge,
             fuse,
+            side,
         })
     }
 
@@ -293,6 +296,7 @@ impl Builder {
             voice: Voice::new(self.layers.templates.clone(), fencer.clone()),
             fencer,
             instructions: self.frame.instructions(),
+            prior: self.frame.prior.clone(),
             launcher: self.sandbox.launcher.clone(),
             plan: self.frame.plan.clone(),
             turns: Turns::new(match self.frame.plan.limits.max_turns {
@@ -495,6 +499,25 @@ pub(super) fn judging(
         None => None,
     };
     Ok((Some(Box::new(desk)), fuse))
+}
+
+/// Who makes the side calls, where the plan has any.
+pub(super) fn side(
+    plan: &Plan,
+    layers: &Layers,
+    models: &Models,
+    fencer: &Fencer,
+    cancel: &CancellationToken,
+) -> Result<Option<Box<dyn Side>>, PipelineError> {
+    let Some(model) = &plan.side else { return Ok(None) };
+    Ok(Some(Box::new(SideDesk {
+        model: model.clone(),
+        provider: models.provider(model)?,
+        templates: layers.templates.clone(),
+        fencer: fencer.clone(),
+        max_output_tokens: plan.worker_limits.max_output_tokens,
+        cancel: cancel.clone(),
+    })))
 }
 
 /// Whether every tool that the config switches is one of this version, whether or not it is offered here.

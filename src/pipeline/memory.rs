@@ -278,12 +278,17 @@ impl Memory {
         if !over && !self.is_replay() && self.enough.is_none() {
             return Ok(None);
         }
+        self.reused().lanes += 1;
+        self.kept(id).map(Some)
+    }
+
+    fn kept(&self, id: &ArtifactId) -> Result<Attempt, JournalError> {
+        let kept: KeptAttempt = self.artifact(id)?;
         let diff = match &self.artifacts {
             Some(artifacts) => artifacts.get(&kept.diff)?,
             None => Vec::new(),
         };
-        self.reused().lanes += 1;
-        Ok(Some(Attempt {
+        Ok(Attempt {
             diff,
             answer: kept.answer,
             claims: kept.claims,
@@ -294,12 +299,29 @@ impl Memory {
             transcript: kept.transcript,
             fallback: kept.fallback,
             unanswered: kept.unanswered,
-        }))
+        })
     }
 
     /// Why the fan-out had ended early, if it had.
     pub(super) fn enough(&self) -> Option<&Enough> {
         self.enough.as_ref()
+    }
+
+    /// How a lane's worker run had ended, if it had.
+    pub(super) fn ended(&self, lane: &LaneId) -> Result<Option<Attempt>, JournalError> {
+        self.attempts.get(lane).map(|id| self.kept(id)).transpose()
+    }
+
+    /// How often a lane's model had been asked.
+    pub(super) fn asked_turns(&self, lane: &LaneId) -> usize {
+        let of_lane =
+            |purpose: &Purpose| matches!(purpose, Purpose::Worker { lane: l, .. } if l == lane);
+        self.spent.iter().filter(|(purpose, _)| of_lane(purpose)).count()
+    }
+
+    /// Of how many candidates' trees the gates had run.
+    pub(super) fn proved(&self) -> usize {
+        self.gates.len()
     }
 
     /// The gates' reports on the base, or on a tree.

@@ -12,6 +12,7 @@ use crate::model::{
     Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport,
     ModelRef, Stop, TreeId, Unanswered, Usage,
 };
+use crate::prompt::CapsuleTask;
 
 /// What an attempt left.
 #[derive(Clone, Debug)]
@@ -165,6 +166,24 @@ impl Proposal {
     }
 }
 
+/// What a side call gave.
+#[derive(Clone, Debug)]
+pub struct Aside {
+    /// Its words, or why there are none. Foreign text.
+    pub said: Result<String, String>,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// Makes the side calls.
+pub trait Side: Send + Sync {
+    /// A title for a run with this task.
+    fn title<'a>(&'a self, task: &'a str) -> BoxFuture<'a, Result<Aside, PipelineError>>;
+
+    /// The capsule of a run.
+    fn capsule(&self, of: CapsuleTask) -> BoxFuture<'_, Result<Aside, PipelineError>>;
+}
+
 /// All phases of a run. A phase that the plan leaves out is absent.
 pub struct Phases {
     /// Worker runs.
@@ -179,4 +198,6 @@ pub struct Phases {
     pub judge: Option<Box<dyn Judge>>,
     /// Synthesizer.
     pub fuse: Option<Box<dyn Fuse>>,
+    /// Side calls.
+    pub side: Option<Box<dyn Side>>,
 }

@@ -48,6 +48,8 @@ pub struct Shop {
     pub fencer: Fencer,
     /// The repository's own instructions.
     pub instructions: Instructions,
+    /// What earlier runs of the repository left.
+    pub prior: Vec<String>,
     /// Runs inspection commands; absent when nothing may run.
     pub launcher: Option<Launcher>,
     /// The plan.
@@ -267,6 +269,7 @@ impl Shop {
             instructions: self.instructions.clone(),
             gates: named.into_iter().filter_map(gate).collect(),
             dir: gates.dir.clone(),
+            prior: self.prior.clone(),
             hint: variation(run.attempt).map(str::to_owned),
         }
     }

@@ -53,6 +53,9 @@ fn record() -> RunRecord {
         seed: 1,
         waive_sandbox: false,
         trust: Vec::new(),
+        side: None,
+        prior: 0,
+        exclude_from_context: false,
     };
     RunRecord {
         version: RECORD_VERSION,
@@ -86,6 +89,8 @@ fn record() -> RunRecord {
         exit: Exit::Done,
         definitions: BTreeMap::new(),
         roles: BTreeMap::new(),
+        title: None,
+        capsule: None,
         saved: None,
         resumed: None,
         rejudges: None,

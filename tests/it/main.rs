@@ -22,6 +22,7 @@ mod gc;
 mod hostile_gate;
 mod jobs;
 mod judging;
+mod money;
 mod patch_cases;
 mod patch_command;
 mod patch_corpus;
