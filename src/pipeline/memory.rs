@@ -78,6 +78,12 @@ struct KeptAttempt {
     usage: Usage,
     millis: u64,
     transcript: Vec<Message>,
+    #[serde(default)]
+    jobs_ended: u32,
+    #[serde(default)]
+    survivors: Vec<String>,
+    #[serde(default)]
+    healed: u32,
 }
 
 impl Memory {
@@ -269,6 +275,9 @@ impl Memory {
             usage: kept.usage,
             millis: kept.millis,
             transcript: kept.transcript,
+            jobs_ended: kept.jobs_ended,
+            survivors: kept.survivors,
+            healed: kept.healed,
         }))
     }
 
@@ -334,6 +343,9 @@ pub(super) fn keep_attempt(
         usage: attempt.usage,
         millis: attempt.millis,
         transcript: attempt.transcript.clone(),
+        jobs_ended: attempt.jobs_ended,
+        survivors: attempt.survivors.clone(),
+        healed: attempt.healed,
     };
     let text = serde_json::to_vec(&kept)
         .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;

@@ -11,6 +11,7 @@ mod decide;
 mod error;
 mod fingerprint;
 mod frame;
+mod heal;
 mod judging;
 mod layers;
 mod memory;

@@ -32,6 +32,12 @@ pub struct Attempt {
     pub millis: u64,
     /// Its conversation.
     pub transcript: Vec<Message>,
+    /// Jobs that were still running at its end and were ended, proven.
+    pub jobs_ended: u32,
+    /// What of its jobs may be alive.
+    pub survivors: Vec<String>,
+    /// How often it was sent back by a gate.
+    pub healed: u32,
 }
 
 /// Runs one attempt of a lane in a workspace of its own.

@@ -116,7 +116,14 @@ impl Run<'_> {
             turns: attempt.turns,
             usage: attempt.usage,
             millis: attempt.millis,
+            jobs_ended: attempt.jobs_ended,
+            healed: attempt.healed,
         });
+        if !attempt.survivors.is_empty() {
+            let names = attempt.survivors.join(", ");
+            let text = format!("of the jobs of {} these may be alive: {names}", run.id);
+            self.warn("jobs-survived", text);
+        }
         match id {
             Some(id) => self.admit_attempt(id, run, attempt),
             None => Ok(()),
@@ -297,6 +304,9 @@ impl Attempt {
             usage: Usage::default(),
             millis: 0,
             transcript: Vec::new(),
+            jobs_ended: 0,
+            survivors: Vec::new(),
+            healed: 0,
         }
     }
 }

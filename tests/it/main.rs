@@ -33,3 +33,4 @@ mod sandbox;
 mod support;
 mod tools;
 mod untouched;
+mod workers;

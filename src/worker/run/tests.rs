@@ -13,7 +13,7 @@ use crate::model::{EventSink, LaneId, RunToken, Usage, WorkerLimits};
 use crate::prompt::Templates;
 use crate::provider::Provider;
 use crate::tools::{Registry, ToolContext, ToolOutput, open_workspace};
-use crate::worker::{Toolbox, Voice};
+use crate::worker::{Review, Toolbox, Voice};
 
 type Answer = Result<ModelReply, ProviderError>;
 
@@ -119,6 +119,7 @@ struct Bench {
     whole: Option<Duration>,
     dir: PathBuf,
     registry: Option<Registry>,
+    review: Option<Arc<dyn Review>>,
 }
 
 impl Bench {
@@ -139,6 +140,7 @@ impl Bench {
             whole: None,
             dir: std::env::temp_dir(),
             registry: None,
+            review: None,
         }
     }
 
@@ -159,6 +161,7 @@ impl Bench {
                 CancellationToken::new(),
             ),
             voice: Voice::new(Templates::embedded(), Fencer::new([3; 32])),
+            review: self.review.clone(),
             limits: self.limits,
             system: "be good".to_owned(),
             task_message: "fix it".to_owned(),
