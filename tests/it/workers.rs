@@ -559,3 +559,25 @@ fn a_nested_worker_has_no_more_than_what_is_left_of_its_parent_s_limits() {
         bench.end().await;
     });
 }
+
+#[test]
+fn the_selftests_of_jobs_pass() {
+    // contract C5
+    // contract C6
+    // contract C17
+    if !python() {
+        return;
+    }
+    let home = folder();
+    let names =
+        ["codeexec-bash-jobs", "per-run-reap", "one-notice-per-job", "gate-steers-its-worker"];
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_bakeoff"))
+        .arg("selftest")
+        .args(names)
+        .env("BAKEOFF_HOME", home.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.ends_with("selftests: 4 passed, 0 failed\n"), "{text}");
+}
