@@ -11,6 +11,8 @@ mod diff;
 mod doctor;
 mod engine;
 mod error;
+mod eval;
+mod fence;
 mod finish;
 mod flags;
 mod gate;
@@ -36,6 +38,7 @@ mod selftest;
 mod show;
 mod signals;
 mod task;
+mod tool;
 mod trust;
 
 use std::process::ExitCode;
@@ -73,8 +76,11 @@ enum Command {
     Resume(resume::Args),
     Rejudge(rejudge::Args),
     Replay(replay::Args),
+    Eval(eval::Args),
     Probe(probe::Probe),
     Stop(probe::Stop),
+    Tool(tool::Args),
+    Fence(fence::Args),
     Gc(gc::Args),
     Trust(trust::Args),
     Doctor(doctor::Args),
@@ -119,8 +125,11 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Resume(args) => args.run(context),
         Command::Rejudge(args) => args.run(context),
         Command::Replay(args) => args.run(context),
+        Command::Eval(args) => args.run(),
         Command::Probe(args) => args.run(context),
         Command::Stop(args) => args.run(context),
+        Command::Tool(args) => args.run(context),
+        Command::Fence(args) => args.run(context),
         Command::Gc(args) => args.run(context),
         Command::Trust(args) => args.run(context),
         Command::Doctor(args) => args.run(context),

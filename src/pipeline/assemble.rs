@@ -14,7 +14,7 @@ use super::heal::Clinic;
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, lay};
 use super::memory::Memory;
-use super::models::Models;
+use super::models::{Models, unpriced};
 use super::python;
 use super::run::{Assignment, Given, Stopped, execute};
 use super::survey::Survey;
@@ -26,12 +26,14 @@ use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
 use crate::jobs::{JobBook, JobLimits};
 use crate::journal::{Masker, RunDir};
-use crate::model::{EventSink, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
+use crate::model::{
+    EventSink, ModelRef, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning,
+};
 use crate::patch::Rules;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::{CodeExecution, Registry};
-use crate::worker::{DelegateSubtask, Voice};
+use crate::worker::{DelegateSubtask, Turns, Voice};
 
 /// What a command asks the pipeline to do.
 pub struct Commission {
@@ -259,7 +261,7 @@ impl Builder {
         let (judge, fuse) = judging(plan, &self.layers, &models, &fencer, &self.store, listening)?;
         let prove = Arc::new(self.prove()?);
         let work = match self.frame.kind {
-            RunKind::Run => Some(self.work(models, fencer, &prove).await?),
+            RunKind::Run => Some(self.work(models, fencer, prove.clone()).await?),
             _ => None,
         };
         Ok(Phases {
@@ -276,7 +278,7 @@ impl Builder {
         &self,
         models: Models,
         fencer: Fencer,
-        prove: &Arc<GateProve>,
+        prove: Arc<GateProve>,
     ) -> Result<LoopWork, PipelineError> {
         let workers = &self.frame.plan.workers;
         let limits =
@@ -284,17 +286,22 @@ impl Builder {
         let voice = Voice::new(self.layers.templates.clone(), fencer.clone());
         Ok(LoopWork::new(Shop {
             store: self.store.clone(),
+            prove: prove.clone(),
             models,
             registry: self.registry().await?,
             tools: self.frame.tools.clone(),
             jobs: JobBook::new(limits),
             templates: self.layers.templates.clone(),
-            clinic: (workers.heal_rounds > 0).then(|| self.clinic(&voice, prove)),
+            clinic: (workers.heal_rounds > 0).then(|| self.clinic(&voice, &prove)),
             voice,
             fencer,
             instructions: self.frame.instructions(),
             launcher: self.sandbox.launcher.clone(),
             plan: self.frame.plan.clone(),
+            turns: Turns::new(match self.frame.plan.limits.max_turns {
+                Some(most) => Some(most.saturating_sub(self.memory.turns()?)),
+                None => None,
+            }),
             memory: self.memory.clone(),
             events: self.tell.sink(),
         }))
@@ -358,6 +365,7 @@ impl Builder {
             events: self.tell.sink(),
             cancel: self.cancel.clone(),
             base: tokio::sync::OnceCell::new(),
+            under_workers: tokio::sync::OnceCell::new(),
             memory: self.memory.clone(),
             dir: self.dir.clone(),
             done: std::sync::Mutex::default(),
@@ -375,6 +383,14 @@ impl Builder {
         })
     }
 
+    /// Models whose price is not known although a budget is to be kept.
+    fn counted_by_tokens(&self) -> Vec<String> {
+        let plan = &self.frame.plan;
+        let has_budget = plan.limits.budget.is_some() || plan.worker_limits.budget.is_some();
+        let unpriced = unpriced(plan, &self.equipment.config);
+        unpriced.iter().filter(|_| has_budget).map(ModelRef::to_string).collect()
+    }
+
     fn warnings(&self) -> Vec<Warning> {
         let plan = &self.frame.plan;
         let mut warnings = self.notes.clone();
@@ -389,6 +405,15 @@ impl Builder {
                     self.sandbox.record.tier
                 ),
             );
+        }
+        let unpriced = self.counted_by_tokens();
+        if !unpriced.is_empty() {
+            let names = unpriced.join(", ");
+            let text = format!(
+                "price unknown: {names}; for them the ceiling of tokens stands in the budget's place, and their \
+                 cost is left out of it"
+            );
+            warn("price-unknown", text);
         }
         let count = self.frame.left_out;
         if count > 0 {

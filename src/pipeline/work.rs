@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::adapters::GateProve;
 use super::heal::{Clinic, Healer, Kept};
 use super::memory::Memory;
 use super::models::Models;
@@ -23,13 +24,15 @@ use crate::repo::{Store, Workspace};
 use crate::sandbox::{Launch, Launcher, Reaped};
 use crate::tools::{Jobs, Registry, ToolContext};
 use crate::worker::{
-    DelegateDesk, DelegateSubtask, LoopWorker, Review, Voice, WorkerInput, WorkerOutcome,
+    DelegateDesk, DelegateSubtask, LoopWorker, Review, Turns, Voice, WorkerInput, WorkerOutcome,
 };
 
 /// What every attempt of a run shares.
 pub struct Shop {
     /// The run's store.
     pub store: Arc<Store>,
+    /// The run's gates: what the base's left lies under the workspaces.
+    pub prove: Arc<GateProve>,
     /// The run's models.
     pub models: Models,
     /// The tools that all workers have.
@@ -52,6 +55,8 @@ pub struct Shop {
     pub launcher: Option<Launcher>,
     /// The plan.
     pub plan: Plan,
+    /// What is left of the turns of all workers together.
+    pub turns: Turns,
     /// What the journal knows of each worker.
     pub memory: Arc<Memory>,
     /// Where activity is told.
@@ -99,8 +104,9 @@ impl Shop {
         cancel: CancellationToken,
     ) -> Result<Attempt, Failure> {
         let (shop, lane) = (self.clone(), run.id.clone());
-        let workspace =
-            blocking(move || shop.store.lease(&lane)).await?.map_err(workspace_failure)?;
+        let below = self.prove.under_workers().await.map_err(workspace_failure)?.clone();
+        let workspace = blocking(move || shop.store.lease_over(&lane, &below)).await?;
+        let workspace = workspace.map_err(workspace_failure)?;
         let workspace = Arc::new(workspace);
         let token = mint_token();
         let table = self.jobs.open(&run.id);
@@ -154,6 +160,7 @@ impl Shop {
             model: run.lane.model.model.clone(),
             context,
             limits: self.plan.worker_limits,
+            turns: self.turns.clone(),
             system,
             voice: self.voice.clone(),
             review: None,
@@ -178,6 +185,7 @@ impl Shop {
             provider,
             model: run.lane.model.model.clone(),
             limits: self.plan.worker_limits,
+            turns: self.turns.clone(),
             nested,
             system: system.to_owned(),
             task: self.plan.task.as_ref().map(|task| task.text.clone()).unwrap_or_default(),

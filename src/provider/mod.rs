@@ -1,10 +1,11 @@
 //! The wire: how a request reaches a model and how its answer comes back.
 //!
-//! Lives here: the `Provider` trait, its dialects (OpenAI chat, Anthropic messages, scripted) and its
-//! decorators (retry, rate, budget, prices). A stack is built from the inside out:
+//! Lives here: the `Provider` trait, its dialects (OpenAI chat, OpenAI responses, Anthropic messages,
+//! scripted) and its decorators (retry, rate, circuit, budget, prices). A stack is built from the inside out:
 //! `Retrying(Metered(connect(endpoint)))`, so that every single try is reserved and settled.
 //! Never here: tools, git, prompts.
 
+mod account;
 mod anthropic;
 mod client;
 mod endpoint;
@@ -16,6 +17,7 @@ mod openai;
 pub mod prices;
 mod rate;
 mod refusal;
+mod responses;
 mod retry;
 pub mod scripted;
 mod sse;
@@ -28,9 +30,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+pub use account::{Amount, Ceiling, LedgerTotals};
 pub use endpoint::{Deadlines, Endpoint, OutputLimitField};
 pub use error::{ErrorClass, ProviderError};
-pub use ledger::{Ledger, LedgerTotals, Metered};
+pub use ledger::{Ceilings, Ledger, Metered};
 pub use prices::{Price, Pricing};
 pub use rate::RateGate;
 pub use retry::{RetryPolicy, Retrying};
@@ -63,6 +66,7 @@ pub trait Provider: Send + Sync {
 pub fn connect(endpoint: &Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
     Ok(match endpoint.wire {
         Wire::OpenaiChat => Arc::new(openai::OpenaiChat::new(endpoint)?),
+        Wire::OpenaiResponses => Arc::new(responses::OpenaiResponses::new(endpoint)?),
         Wire::Anthropic => Arc::new(anthropic::Anthropic::new(endpoint)?),
         Wire::Scripted => {
             let script = Script::load(Path::new(&endpoint.base_url))

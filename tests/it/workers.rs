@@ -17,7 +17,7 @@ use bakeoff::sandbox::Launcher;
 use bakeoff::sandbox::toolchain::{Python, discover_python};
 use bakeoff::tools::{CodeExecution, Jobs, Registry, ToolContext, ToolOutput, open_workspace};
 use bakeoff::worker::{
-    DelegateDesk, DelegateSubtask, LoopWorker, Voice, WorkerInput, WorkerOutcome,
+    DelegateDesk, DelegateSubtask, LoopWorker, Turns, Voice, WorkerInput, WorkerOutcome,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -59,6 +59,7 @@ impl Bench {
                 max_seconds: None,
                 max_tokens: None,
                 max_output_tokens: 4096,
+                budget: None,
             },
             nested: NestedLimits { most: 2, depth: 1, turns: 3 },
         }
@@ -99,6 +100,7 @@ impl Bench {
             provider: provider.clone(),
             model: "m".to_owned(),
             limits: self.limits,
+            turns: Turns::default(),
             nested: self.nested,
             system: "be good".to_owned(),
             task: "The operator's task.".to_owned(),
@@ -115,6 +117,7 @@ impl Bench {
             toolbox: Arc::new(self.registry().with(Arc::new(DelegateSubtask::new(desk)))),
             context: self.context(),
             limits: self.limits,
+            turns: Turns::default(),
             system: "be good".to_owned(),
             task_message: "The operator's task.".to_owned(),
             past,
