@@ -56,6 +56,9 @@ pub struct LaneFlags {
     /// The longest that the whole run may take, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_seconds: Option<u64>,
+    /// Send a candidate that fails a gate back to its worker, up to N times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub heal: Option<u32>,
     /// The most that each worker may spend, in US dollars
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     pub lane_budget: Option<f64>,

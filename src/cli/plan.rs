@@ -82,6 +82,7 @@ fn put_flags(from: &mut Ingredients<'_>) -> Result<(), CliError> {
         gates.env.flag(Some(from.gates.env.clone()));
     }
     if let Some(flags) = from.lanes {
+        from.config.workers.heal_rounds.flag(flags.heal);
         let limits = &mut from.config.limits;
         limits.max_parallel.flag(flags.max_parallel);
         limits.max_seconds.flag(flags.max_seconds.map(Some));

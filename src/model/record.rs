@@ -90,6 +90,16 @@ pub struct LaneRecord {
     pub usage: Usage,
     /// How long it took, in milliseconds.
     pub millis: u64,
+    /// Jobs that were still running at its end and were ended with it, proven.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jobs_ended: u32,
+    /// How often a gate sent it back before it handed in what stands.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub healed: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A model that a lane left for a fallback, because its server could not answer.

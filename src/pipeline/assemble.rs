@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::adapters::{GateProve, PatchAdmit};
 use super::frame::Frame;
+use super::heal::Clinic;
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, lay};
 use super::memory::Memory;
@@ -285,15 +286,17 @@ impl Builder {
         let workers = &self.frame.plan.workers;
         let limits =
             JobLimits { ceiling: Duration::from_secs(workers.job_seconds), ..JobLimits::default() };
+        let voice = Voice::new(self.layers.templates.clone(), fencer.clone());
         Ok(LoopWork::new(Shop {
             store: self.store.clone(),
-            prove,
+            prove: prove.clone(),
             models,
             registry: self.registry().await?,
             tools: self.frame.tools.clone(),
             jobs: JobBook::new(limits),
             templates: self.layers.templates.clone(),
-            voice: Voice::new(self.layers.templates.clone(), fencer.clone()),
+            clinic: (workers.heal_rounds > 0).then(|| self.clinic(&voice, &prove)),
+            voice,
             fencer,
             instructions: self.frame.instructions(),
             prior: self.frame.prior.clone(),
@@ -306,6 +309,19 @@ impl Builder {
             memory: self.memory.clone(),
             events: self.tell.sink(),
         }))
+    }
+
+    fn clinic(&self, voice: &Voice, prove: &Arc<GateProve>) -> Arc<Clinic> {
+        Arc::new(Clinic {
+            prove: prove.clone(),
+            admit: patch_admit(&self.store, &self.frame.plan),
+            store: self.store.clone(),
+            memory: self.memory.clone(),
+            dir: self.dir.clone(),
+            voice: voice.clone(),
+            events: self.tell.sink(),
+            rounds: self.frame.plan.workers.heal_rounds,
+        })
     }
 
     /// The workers' tools but for the one that makes nested workers, which belongs to one worker run.
@@ -356,6 +372,7 @@ impl Builder {
             under_workers: tokio::sync::OnceCell::new(),
             memory: self.memory.clone(),
             dir: self.dir.clone(),
+            done: std::sync::Mutex::default(),
         })
     }
 
@@ -461,11 +478,11 @@ pub(super) fn assignment(
 }
 
 pub(super) fn admit(store: &Arc<Store>, plan: &Plan) -> Box<dyn Admit> {
-    Box::new(PatchAdmit {
-        store: store.clone(),
-        rules: rules(&plan.patch),
-        gates: plan.gates.clone(),
-    })
+    Box::new(patch_admit(store, plan))
+}
+
+fn patch_admit(store: &Arc<Store>, plan: &Plan) -> PatchAdmit {
+    PatchAdmit { store: store.clone(), rules: rules(&plan.patch), gates: plan.gates.clone() }
 }
 
 pub(super) fn weigh(store: &Arc<Store>, plan: &Plan) -> Box<dyn Weigh> {

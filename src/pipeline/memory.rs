@@ -84,6 +84,12 @@ struct KeptAttempt {
     fallback: Option<ModelRef>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     unanswered: Vec<Unanswered>,
+    #[serde(default)]
+    jobs_ended: u32,
+    #[serde(default)]
+    survivors: Vec<String>,
+    #[serde(default)]
+    healed: u32,
 }
 
 impl Memory {
@@ -299,6 +305,9 @@ impl Memory {
             transcript: kept.transcript,
             fallback: kept.fallback,
             unanswered: kept.unanswered,
+            jobs_ended: kept.jobs_ended,
+            survivors: kept.survivors,
+            healed: kept.healed,
         })
     }
 
@@ -388,6 +397,9 @@ pub(super) fn keep_attempt(
         transcript: attempt.transcript.clone(),
         fallback: attempt.fallback.clone(),
         unanswered: attempt.unanswered.clone(),
+        jobs_ended: attempt.jobs_ended,
+        survivors: attempt.survivors.clone(),
+        healed: attempt.healed,
     };
     let text = serde_json::to_vec(&kept)
         .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;

@@ -13,6 +13,7 @@ mod early;
 mod error;
 mod fingerprint;
 mod frame;
+mod heal;
 mod judging;
 mod layers;
 mod memory;

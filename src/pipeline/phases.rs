@@ -37,6 +37,12 @@ pub struct Attempt {
     pub fallback: Option<ModelRef>,
     /// The models before it whose servers could not answer.
     pub unanswered: Vec<Unanswered>,
+    /// Jobs that were still running at its end and were ended, proven.
+    pub jobs_ended: u32,
+    /// What of its jobs may be alive.
+    pub survivors: Vec<String>,
+    /// How often it was sent back by a gate.
+    pub healed: u32,
 }
 
 /// Runs one attempt of a lane in a workspace of its own.

@@ -166,7 +166,14 @@ impl Run<'_> {
             turns: attempt.turns,
             usage: attempt.usage,
             millis: attempt.millis,
+            jobs_ended: attempt.jobs_ended,
+            healed: attempt.healed,
         });
+        if !attempt.survivors.is_empty() {
+            let names = attempt.survivors.join(", ");
+            let text = format!("of the jobs of {} these may be alive: {names}", run.id);
+            self.warn("jobs-survived", text);
+        }
         match id {
             Some(id) => self.admit_attempt(id, run, attempt),
             None => Ok(()),
@@ -398,6 +405,9 @@ impl Attempt {
             transcript: Vec::new(),
             fallback: None,
             unanswered: Vec::new(),
+            jobs_ended: 0,
+            survivors: Vec::new(),
+            healed: 0,
         }
     }
 }

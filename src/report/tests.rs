@@ -118,6 +118,8 @@ fn lane(record: &mut RunRecord, name: &str, stop: Stop, candidate: Option<&str>)
         turns: 5,
         usage: used(5, 10_000),
         millis: 12_345,
+        jobs_ended: 0,
+        healed: 0,
     });
 }
 

@@ -40,3 +40,4 @@ mod tool_command;
 mod tools;
 mod under_workers;
 mod untouched;
+mod workers;
