@@ -32,6 +32,7 @@ pub mod fanout;
 pub mod control;
 pub mod pipeline;
 // Rank 8.
+pub mod eval;
 pub mod report;
 pub mod selftest;
 pub mod ui;

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A module and the rank that it stands in; it may use lower ranks and `model` only.
-const RANKS: [(&str, u32); 26] = [
+const RANKS: [(&str, u32); 27] = [
     ("model", 0),
     ("fence", 0),
     ("config", 1),
@@ -34,6 +34,7 @@ const RANKS: [(&str, u32); 26] = [
     ("pipeline", 7),
     ("control", 7),
     ("report", 8),
+    ("eval", 8),
     ("ui", 8),
     ("selftest", 8),
     ("cli", 9),

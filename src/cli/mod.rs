@@ -12,6 +12,7 @@ mod doctor;
 mod engine;
 mod error;
 mod fence;
+mod eval;
 mod finish;
 mod flags;
 mod gate;
@@ -75,6 +76,7 @@ enum Command {
     Resume(resume::Args),
     Rejudge(rejudge::Args),
     Replay(replay::Args),
+    Eval(eval::Args),
     Probe(probe::Probe),
     Stop(probe::Stop),
     Tool(tool::Args),
@@ -123,6 +125,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Resume(args) => args.run(context),
         Command::Rejudge(args) => args.run(context),
         Command::Replay(args) => args.run(context),
+        Command::Eval(args) => args.run(),
         Command::Probe(args) => args.run(context),
         Command::Stop(args) => args.run(context),
         Command::Tool(args) => args.run(context),

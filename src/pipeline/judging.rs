@@ -20,7 +20,7 @@ use crate::model::{
 use crate::prompt::Templates;
 use crate::provider::Provider;
 use crate::repo::Store;
-use crate::select::{Contender, Doubt, choose};
+use crate::select::{Contender, Doubt, broken, choose};
 use crate::synth::{self, BaseFile, SynthError, SynthInput};
 
 /// Questions to judges that may be open at once.
@@ -39,11 +39,13 @@ impl SelectWeigh {
         let passed_tests = |report: &crate::model::GateReport| {
             report.gate == GateKind::Test && report.verdict == Verdict::Pass
         };
+        let files = changed_files(&*self.store, self.store.base_tree(), &survivor.tree)?;
         Ok(Contender {
             id: survivor.id.clone(),
             tree: survivor.tree.clone(),
             families: survivor.supporters.clone(),
-            files: changed_files(&*self.store, self.store.base_tree(), &survivor.tree)?,
+            broken: broken(&files).map(str::to_owned),
+            files,
             tested: survivor.gates.iter().any(passed_tests),
             doubt: Doubt::of(&survivor.gates, &survivor.flags),
         })

@@ -16,6 +16,7 @@ mod layers;
 mod memory;
 mod models;
 mod phases;
+mod python;
 mod replay;
 mod resume;
 mod run;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use crate::repo::ApplyTo;
 pub use applying::{Applier, Moved, Step};
+pub use changed::changed_files;
 pub use assemble::{Commission, Equipment, cache_limits, conduct};
 pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};

@@ -32,6 +32,8 @@ pub struct Atom {
 pub struct Sets {
     /// Changed lines.
     pub atoms: BTreeSet<Atom>,
+    /// How each of them is written at one of its places.
+    pub shown: HashMap<Atom, String>,
     /// Token n-grams, each as one text with its path and sign.
     pub grams: BTreeSet<String>,
     /// Changed files outside the core.
@@ -51,15 +53,25 @@ pub fn sets(files: &[ChangedFile]) -> Sets {
         sets.has_core = true;
         let found = hunks(file);
         for hunk in &found.hunks {
-            add_atoms(&file.path, &found, hunk, &mut sets.atoms);
+            add_atoms(&file.path, &found, hunk, &mut sets);
             add_grams(&file.path, hunk, &mut sets.grams);
         }
     }
     sets
 }
 
+/// The changed lines of one file.
+pub fn atoms_of(file: &ChangedFile) -> BTreeSet<Atom> {
+    let found = hunks(file);
+    let mut sets = Sets::default();
+    for hunk in &found.hunks {
+        add_atoms(&file.path, &found, hunk, &mut sets);
+    }
+    sets.atoms
+}
+
 /// Lines that a hunk both removes and adds cancel each other, one for one.
-fn add_atoms(path: &str, file: &FileHunks, hunk: &Hunk, atoms: &mut BTreeSet<Atom>) {
+fn add_atoms(path: &str, file: &FileHunks, hunk: &Hunk, sets: &mut Sets) {
     let mut balance: HashMap<String, i64> = HashMap::new();
     for line in &hunk.added {
         *balance.entry(bare(line)).or_default() += 1;
@@ -73,7 +85,9 @@ fn add_atoms(path: &str, file: &FileHunks, hunk: &Hunk, atoms: &mut BTreeSet<Ato
             let left = balance.get(&bare).copied().unwrap_or_default();
             if (added && left > 0) || (!added && left < 0) {
                 let within = enclosing(&file.base, hunk.at, line);
-                atoms.insert(Atom { path: path.to_owned(), within, added, line: bare });
+                let atom = Atom { path: path.to_owned(), within, added, line: bare };
+                sets.shown.entry(atom.clone()).or_insert_with(|| line.trim().to_owned());
+                sets.atoms.insert(atom);
             }
         }
     }

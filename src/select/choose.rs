@@ -5,7 +5,7 @@
 //!
 //! 0. Proof comes first: the fewest failures of the base left or contested, then no flag that makes a
 //!    gate's word worth less, then no flaky tests and no failing ones of its own. One that is flagged so,
-//!    or contested, is never picked by evidence alone.
+//!    or contested, is never picked by evidence alone. Then come those that pass the gate of `consensus`.
 //! 1. With a trust order, the first trusted family that has a contender wins with its best.
 //! 2. With three or more families, the highest consensus score wins.
 //! 3. Below three families there is no consensus evidence: the tree that most families proposed wins.
@@ -20,7 +20,7 @@
 
 use std::cmp::Ordering;
 
-use super::consensus::{Contender, FEWEST_FAMILIES, Score, consensus, similarity};
+use super::consensus::{Contender, FEWEST_FAMILIES, Score, Support, consensus, similarity};
 use crate::model::{Basis, CandidateId, Confidence, Decision, Evidence, Family, NoWinner, Outcome};
 
 /// Below this similarity two changes have nothing in common.
@@ -70,7 +70,8 @@ impl<'a> Rank<'a> {
         let (doubt, others) = (&self.of.doubt, &other.of.doubt);
         let flagged = doubt.codes.is_empty().cmp(&others.codes.is_empty()).reverse();
         let failing = doubt.failing().cmp(&others.failing());
-        failing.then(flagged).then(doubt.shaky.cmp(&others.shaky))
+        let gated = self.score.gated.is_some().cmp(&other.score.gated.is_some());
+        failing.then(flagged).then(doubt.shaky.cmp(&others.shaky)).then(gated)
     }
 
     fn by_trust(&self, other: &Self) -> Ordering {
@@ -207,7 +208,9 @@ fn reason_of(best: &Rank<'_>, rest: &[Rank<'_>], tied: usize) -> String {
 }
 
 fn evidence(ranks: &[Rank<'_>], trust: &[Family]) -> Vec<Evidence> {
-    let mut lines: Vec<Evidence> = ranks.iter().flat_map(lines_of).collect();
+    let shown = |at: usize| if at == 0 { SHOWN } else { 0 };
+    let mut lines: Vec<Evidence> =
+        ranks.iter().enumerate().flat_map(|(at, rank)| lines_of(rank, shown(at))).collect();
     if let Some(best) = ranks.first().filter(|best| best.score.total.is_none()) {
         let text = "no consensus evidence: fewer than three families with a core change".to_owned();
         lines.insert(0, Evidence { candidate: best.of.id.clone(), text, score: None });
@@ -218,11 +221,20 @@ fn evidence(ranks: &[Rank<'_>], trust: &[Family]) -> Vec<Evidence> {
     lines
 }
 
-fn lines_of(rank: &Rank<'_>) -> Vec<Evidence> {
+/// Lines of the best that are shown word for word, of each kind.
+const SHOWN: usize = 3;
+
+/// The most characters of a line that is shown.
+const LONGEST: usize = 100;
+
+fn lines_of(rank: &Rank<'_>, shown: usize) -> Vec<Evidence> {
     let score = rank.score;
     let line = |text: String, score| Evidence { candidate: rank.of.id.clone(), text, score };
-    let all = score.supported.len() + score.unsupported;
+    let all = score.supported.len() + score.unsupported.len();
     let mut lines = Vec::new();
+    if let Some(gated) = &score.gated {
+        lines.push(line(format!("has no vote: {}", gated.text()), None));
+    }
     if score.same_tree.len() > 1 {
         let names = names(&score.same_tree);
         lines.push(line(format!("exactly this tree was proposed by families {names}"), None));
@@ -235,6 +247,8 @@ fn lines_of(rank: &Rank<'_>) -> Vec<Evidence> {
             supporters(score)
         );
         lines.push(line(text, Some(total)));
+        let atoms = score.supported.iter().take(shown);
+        lines.extend(atoms.chain(score.unsupported.iter().take(shown)).map(|a| line(word(a), None)));
     }
     if let Some(nearest) = &score.nearest {
         let percent = nearest.similarity * 100.0;
@@ -248,6 +262,17 @@ fn lines_of(rank: &Rank<'_>) -> Vec<Evidence> {
         lines.push(line(text, None));
     }
     lines
+}
+
+/// A changed line, and who else has it.
+fn word(atom: &Support) -> String {
+    let sign = if atom.added { '+' } else { '-' };
+    let text: String = atom.line.chars().take(LONGEST).collect();
+    let who = match atom.families.as_slice() {
+        [] => "nobody else has".to_owned(),
+        families => format!("{} too:", names(families)),
+    };
+    format!("{who} {sign} {text} ({})", atom.path)
 }
 
 fn supporters(score: &Score) -> String {

@@ -25,22 +25,43 @@ pub struct Contender {
     pub families: Vec<Family>,
     /// Its files that differ from the base.
     pub files: Vec<ChangedFile>,
+    /// A touched file that is no test and parses worse than in the base; see [`broken`](super::broken).
+    pub broken: Option<String>,
     /// Whether the tests were asked for and passed.
     pub tested: bool,
     /// What its gates leave to doubt.
     pub doubt: Doubt,
 }
 
-/// A changed line that other families have, too.
+/// Why a contender has no vote, and is chosen only where all are so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gated {
+    /// A file that it touches, and that is no test, does not parse any more: this one.
+    Broken(String),
+    /// It changes nothing of the core.
+    NoCore,
+}
+
+impl Gated {
+    /// In words; the path is foreign text.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Broken(path) => format!("{path} does not parse any more"),
+            Self::NoCore => "no source file is changed, only tests or notes".to_owned(),
+        }
+    }
+}
+
+/// A changed line, and the other families that have it, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Support {
     /// The file.
     pub path: String,
     /// Whether the line is added; removed otherwise.
     pub added: bool,
-    /// The line without white space: foreign text.
+    /// The line, as one of its places has it: foreign text.
     pub line: String,
-    /// Who else has it.
+    /// Who else has it; nobody for an unsupported one.
     pub families: Vec<Family>,
 }
 
@@ -65,7 +86,12 @@ pub struct Score {
     /// Its changed lines that other families have, the most supported first.
     pub supported: Vec<Support>,
     /// Its changed lines that nobody else has.
-    pub unsupported: usize,
+    pub unsupported: Vec<Support>,
+    /// Why it has no vote, if it has none.
+    pub gated: Option<Gated>,
+    /// C and N over the changed lines, C and N over the token n-grams, before each is divided by the
+    /// pool's maximum: `[C_A, C_S, N_A, N_S]`.
+    pub parts: [f64; 4],
     /// The nearest tree of another family, when there is another family.
     pub nearest: Option<Nearest>,
     /// Families that proposed exactly this tree.
@@ -84,13 +110,14 @@ impl Score {
     }
 }
 
-/// Weighs the pool; scores come in the order given. A contender without a core has no vote, unless
-/// none has one.
+/// Weighs the pool; scores come in the order given. A contender that breaks the grammar of a file, or
+/// has no core, has no vote, unless that would leave nobody.
 pub fn consensus(pool: &[Contender]) -> Vec<Score> {
-    let all: Vec<Voice> = pool.iter().map(Voice::new).collect();
-    let any_core = all.iter().any(|voice| voice.sets.has_core);
-    let votes = |voice: &&Voice| voice.sets.has_core || !any_core;
-    let voters: Vec<&Voice> = all.iter().filter(votes).collect();
+    let mut all: Vec<Voice> = pool.iter().map(Voice::new).collect();
+    if all.iter().all(|voice| voice.gated.is_some()) {
+        all.iter_mut().for_each(|voice| voice.gated = None);
+    }
+    let voters: Vec<&Voice> = all.iter().filter(|voice| voice.gated.is_none()).collect();
     let count = voters.iter().flat_map(|voice| &voice.families).collect::<BTreeSet<_>>().len();
     let atoms = holders(&voters, |voice| &voice.sets.atoms);
     let grams = holders(&voters, |voice| &voice.sets.grams);
@@ -100,9 +127,9 @@ pub fn consensus(pool: &[Contender]) -> Vec<Score> {
     let most = [most(0), most(1), most(2), most(3)];
     let score = |(voice, parts): (&Voice, &[f64; 4])| {
         let share = |k: usize| if most[k] > 0.0 { parts[k] / most[k] } else { 0.0 };
-        let counts = count >= FEWEST_FAMILIES && votes(&voice);
+        let counts = count >= FEWEST_FAMILIES && voice.gated.is_none();
         let total = counts.then(|| (0..4).map(share).sum());
-        explain(voice, total, &voters, &atoms)
+        Score { total, parts: *parts, ..explain(voice, &voters, &atoms) }
     };
     all.iter().zip(&parts).map(score).collect()
 }
@@ -112,11 +139,17 @@ struct Voice<'a> {
     of: &'a Contender,
     families: BTreeSet<&'a Family>,
     sets: Sets,
+    gated: Option<Gated>,
 }
 
 impl<'a> Voice<'a> {
     fn new(of: &'a Contender) -> Self {
-        Self { of, families: of.families.iter().collect(), sets: sets(&of.files) }
+        let sets = sets(&of.files);
+        let gated = match &of.broken {
+            Some(path) => Some(Gated::Broken(path.clone())),
+            None => (!sets.has_core).then_some(Gated::NoCore),
+        };
+        Self { of, families: of.families.iter().collect(), sets, gated }
     }
 
     /// The family that speaks for it: which one makes no difference, since all hold the same.
@@ -148,7 +181,7 @@ fn parts(
     atoms: &Holders<'_, Atom>,
     grams: &Holders<'_, String>,
 ) -> [f64; 4] {
-    if !voters.iter().any(|voter| std::ptr::eq(*voter, voice)) {
+    if voice.gated.is_some() {
         return [0.0; 4];
     }
     let near = |similar: &dyn Fn(&Voice<'_>) -> f64| mean_of_best(voice, voters, similar);
@@ -195,19 +228,16 @@ fn jaccard<T: Ord>(a: &BTreeSet<T>, b: &BTreeSet<T>) -> f64 {
     if either == 0 { 0.0 } else { both as f64 / either as f64 }
 }
 
-fn explain(
-    voice: &Voice<'_>,
-    total: Option<f64>,
-    voters: &[&Voice<'_>],
-    atoms: &Holders<'_, Atom>,
-) -> Score {
-    let mut supported: Vec<Support> =
-        voice.sets.atoms.iter().filter_map(|atom| support(voice, atom, atoms)).collect();
-    let unsupported = voice.sets.atoms.len() - supported.len();
+fn explain(voice: &Voice<'_>, voters: &[&Voice<'_>], atoms: &Holders<'_, Atom>) -> Score {
+    let all = voice.sets.atoms.iter().map(|atom| support(voice, atom, atoms));
+    let (mut supported, unsupported): (Vec<_>, Vec<_>) =
+        all.partition(|support| !support.families.is_empty());
     supported.sort_by_key(|support| std::cmp::Reverse(support.families.len()));
     Score {
         id: voice.of.id.clone(),
-        total,
+        total: None,
+        parts: [0.0; 4],
+        gated: voice.gated.clone(),
         supported,
         unsupported,
         nearest: nearest(voice, voters),
@@ -223,15 +253,15 @@ fn behind(voice: &Voice<'_>, voters: &[&Voice<'_>]) -> usize {
     voice.families.iter().chain(others).collect::<BTreeSet<_>>().len()
 }
 
-fn support(voice: &Voice<'_>, atom: &Atom, atoms: &Holders<'_, Atom>) -> Option<Support> {
-    let others = atoms.get(atom)?.iter().filter(|family| Some(**family) != voice.own());
-    let families: Vec<Family> = others.map(|family| (*family).clone()).collect();
-    (!families.is_empty()).then(|| Support {
+fn support(voice: &Voice<'_>, atom: &Atom, atoms: &Holders<'_, Atom>) -> Support {
+    let holders = atoms.get(atom).into_iter().flatten();
+    let others = holders.filter(|family| !voice.families.contains(*family));
+    Support {
         path: atom.path.clone(),
         added: atom.added,
-        line: atom.line.clone(),
-        families,
-    })
+        line: voice.sets.shown.get(atom).unwrap_or(&atom.line).clone(),
+        families: others.map(|family| (*family).clone()).collect(),
+    }
 }
 
 /// The most similar tree that another family proposed; equal similarities by family, then by tree.

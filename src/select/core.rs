@@ -46,12 +46,12 @@ fn is_text(bytes: &[u8]) -> bool {
     bytes.len() <= LARGEST && !bytes.contains(&0)
 }
 
-fn is_test(path: &str) -> bool {
+/// Whether a path names a test.
+pub(super) fn is_test(path: &str) -> bool {
     let name = name(path);
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     path.split('/').any(|part| TEST_DIRS.contains(&part))
         || (name.starts_with("test_") && name.ends_with(".py"))
-        || (name.contains('.') && stem.ends_with("_test"))
+        || name.contains("_test.")
         || name.starts_with("tests.")
         || name.contains(".spec.")
 }
@@ -97,6 +97,7 @@ mod tests {
             "pkg/testdata/x.go",
             "a/test_b.py",
             "a/b_test.go",
+            "a/b_test.tmpl.go",
             "src/tests.rs",
             "a.spec.ts",
             "e2e/x.ts",

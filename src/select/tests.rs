@@ -21,6 +21,7 @@ fn contender(id: &str, families: &[&str], new: &str) -> Contender {
             new: Some(new.into()),
             beside_source: true,
         }],
+        broken: None,
         tested: false,
         doubt: Doubt::default(),
     }
@@ -87,7 +88,7 @@ fn the_four_numbers_are_those_of_the_rule() {
         + share(jaccard, (jaccard + 1.0) / 2.0);
     assert!((scores[0].total.unwrap() - c1).abs() < 1e-9, "{:?} {c1}", scores[0].total);
     assert!((scores[1].total.unwrap() - 4.0).abs() < 1e-9);
-    assert_eq!((scores[0].supported.len(), scores[0].unsupported), (1, 1));
+    assert_eq!((scores[0].supported.len(), scores[0].unsupported.len()), (1, 1));
     assert_eq!(scores[0].supported[0].families, [Family::new("y"), Family::new("z")]);
 }
 

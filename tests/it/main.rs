@@ -10,6 +10,7 @@
 
 mod allow;
 mod applying;
+mod background;
 mod bad_input;
 mod carry;
 mod commands;
@@ -34,4 +35,5 @@ mod sandbox;
 mod support;
 mod tool_command;
 mod tools;
+mod under_workers;
 mod untouched;
