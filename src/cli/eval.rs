@@ -103,7 +103,9 @@ impl Args {
             let asked = |one: &Selector| *one != Selector::Trust || !self.trust.is_empty();
             selectors = Selector::ALL.into_iter().filter(asked).collect();
         } else if selectors.contains(&Selector::Trust) && self.trust.is_empty() {
-            return Err(CliError::usage("the selector `trust` needs an order: --trust FAMILY,FAMILY"));
+            return Err(CliError::usage(
+                "the selector `trust` needs an order: --trust FAMILY,FAMILY",
+            ));
         }
         let mut seen = Vec::new();
         selectors.retain(|one| {

@@ -169,7 +169,8 @@ fn objects(path: &Path) -> Result<Vec<(usize, Map<String, Value>)>, PoolError> {
     let text = text(path)?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let object = |(at, line): (usize, &str)| {
-        let wrong = |reason: String| PoolError::Line { path: path.to_owned(), line: at + 1, reason };
+        let wrong =
+            |reason: String| PoolError::Line { path: path.to_owned(), line: at + 1, reason };
         match serde_json::from_str(line) {
             Ok(Value::Object(map)) => Ok((at + 1, map)),
             Ok(_) => Err(wrong("not a JSON object".to_owned())),

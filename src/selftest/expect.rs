@@ -17,6 +17,12 @@ pub struct Expect {
     /// By lane: `refused`, `apply`, `typecheck`, `test` (the gate that it failed), `passed`, `none`.
     #[serde(default)]
     pub lanes: BTreeMap<String, String>,
+    /// Words of foreign texts: each was shown to a model, and only ever inside of a fence.
+    #[serde(default)]
+    pub fenced: Vec<String>,
+    /// By lane: whether all of its commands were `refused` or `done`.
+    #[serde(default)]
+    pub commands: BTreeMap<String, String>,
     /// Codes of warnings that must be there.
     #[serde(default)]
     pub warnings: Vec<String>,
