@@ -11,9 +11,11 @@ use super::scenario::{LaidOut, Scenario};
 use crate::repo;
 use crate::sandbox::Engine;
 
-/// How long the run may take to get to its middle, and what is left to go. It only guards against
-/// hanging.
+/// How long the run may take to get to its middle. It only guards against hanging.
 const PATIENCE: Duration = Duration::from_secs(50);
+
+/// How long processes may take to go; they need milliseconds.
+const GOING: Duration = Duration::from_secs(20);
 
 /// A process, told apart from a later one of the same number by its start time.
 type Process = (u32, String);
@@ -75,14 +77,25 @@ fn outlived(processes: &[Process]) -> Vec<String> {
             .iter()
             .filter(|(pid, start)| stat(*pid).is_some_and(|now| now.1 == *start))
             .collect();
-        if alive.is_empty() || begun.elapsed() > PATIENCE {
-            let told = |(pid, _): &&Process| {
+        if alive.is_empty() || begun.elapsed() > GOING {
+            let told = |(pid, _): &&Process| -> String {
                 let command = String::from_utf8_lossy(&command(*pid)).replace('\0', " ");
                 format!("process {pid} outlived its engine: {command}")
             };
-            return alive.iter().map(told).collect();
+            let told = alive.iter().map(told).collect();
+            alive.iter().for_each(|(pid, _)| end(*pid));
+            return told;
         }
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ends what should have ended by itself: a fault that was found must not stay on the machine.
+fn end(pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        // It may be gone by now.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
 }
 
