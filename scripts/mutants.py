@@ -2,7 +2,8 @@
 """Takes each protection out in turn and shows that its selftest goes red.
 
 A mutant is one line of the sources, changed or taken out. All are built in a copy of the working tree that
-shares its target directory, so that only this crate is compiled again.
+shares its target directory, so that only this crate is compiled again. There the program has another name, so
+that no mutant takes the place of the real one.
 
     scripts/mutants.py                  every mutant, after the selftests without any
     scripts/mutants.py allowlist        those of one selftest
@@ -19,6 +20,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# The program's name in the copy.
+PROGRAM = "bakeoff-mutant"
 
 # Selftest, file, a line that stands there once (as it is, without indentation), what takes its place.
 MUTANTS = [
@@ -68,12 +72,18 @@ def copy_tree(to):
         if source.is_file() and not source.is_symlink():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, to / name)
+    manifest = to / "Cargo.toml"
+    text = manifest.read_text()
+    real = '[[bin]]\nname = "bakeoff"\n'
+    if text.count(real) != 1:
+        sys.exit("Cargo.toml does not name the program as expected; mend scripts/mutants.py")
+    manifest.write_text(text.replace(real, f'[[bin]]\nname = "{PROGRAM}"\n'))
 
 
 def build(tree):
     """Builds the program; whether it could be built, and what the compiler said."""
     done = subprocess.run(
-        ["cargo", "build", "--quiet", "--target-dir", str(ROOT / "target")],
+        ["cargo", "build", "--quiet", "--bin", PROGRAM, "--target-dir", str(ROOT / "target")],
         cwd=tree, capture_output=True, text=True,
     )
     return done.returncode == 0, done.stderr
@@ -81,7 +91,7 @@ def build(tree):
 
 def selftests(names, home):
     """Whether they all pass, and what they said."""
-    program = ROOT / "target/debug/bakeoff"
+    program = ROOT / "target/debug" / PROGRAM
     done = subprocess.run(
         [str(program), "selftest", *names], capture_output=True, text=True,
         env={**os.environ, "BAKEOFF_HOME": home},
@@ -137,8 +147,7 @@ def main():
             print(f"{'red ' if red else 'GREEN'} {name:<24} {file}: {line} ({seconds:.0f} s)", flush=True)
             if not red:
                 print(said)
-    # The program in the target directory is a mutant's: make it the tree's own again.
-    subprocess.run(["cargo", "build", "--quiet"], cwd=ROOT, check=True)
+    (ROOT / "target/debug" / PROGRAM).unlink(missing_ok=True)
     print(f"mutants: {len(chosen) - survived} killed, {survived} survived")
     sys.exit(1 if survived else 0)
 

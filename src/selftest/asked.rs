@@ -50,13 +50,7 @@ fn fences(words: &[String], requests: &[ModelRequest], faults: &mut Vec<String>)
     for request in requests {
         let mut audit = Audit { words, seen: &mut seen, faults: Vec::new() };
         audit.text(&request.system);
-        for message in request.messages.iter().filter(|message| message.role == Role::User) {
-            for block in &message.blocks {
-                if let Block::Text { text } = block {
-                    audit.text(text);
-                }
-            }
-        }
+        said(request).for_each(|text| audit.text(text));
         let found = audit.faults;
         faults.extend(found.into_iter().map(|fault| format!("{:?}: {fault}", request.purpose)));
     }
@@ -65,6 +59,27 @@ fn fences(words: &[String], requests: &[ModelRequest], faults: &mut Vec<String>)
         missing.map(|word| format!("{word} was shown to no model: nothing was proved of it")),
     );
     faults.dedup();
+}
+
+/// What the engine says in a request. Tool results are others' words, byte for byte, but for that of a
+/// subtask, which the engine writes around a fence.
+fn said(request: &ModelRequest) -> impl Iterator<Item = &str> {
+    let blocks = || request.messages.iter().flat_map(|message| &message.blocks);
+    let subtasks: BTreeSet<&str> = blocks()
+        .filter_map(|block| match block {
+            Block::ToolCall { id, name, .. } if name == "delegate_subtask" => Some(id.as_str()),
+            _ => None,
+        })
+        .collect();
+    let by_engine = request
+        .messages
+        .iter()
+        .flat_map(|message| message.blocks.iter().map(move |block| (message.role, block)));
+    by_engine.filter_map(move |(role, block)| match block {
+        Block::Text { text } if role == Role::User => Some(text.as_str()),
+        Block::ToolResult { id, content, .. } if subtasks.contains(id.as_str()) => Some(content),
+        _ => None,
+    })
 }
 
 struct Audit<'a> {
@@ -148,12 +163,32 @@ fn commands(lane: &str, wanted: &str, requests: &[ModelRequest], faults: &mut Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fence::{Boundary, Treatment};
 
     fn faults(text: &str) -> (Vec<String>, BTreeSet<String>) {
         let (words, mut seen) = (["WORD".to_owned()], BTreeSet::new());
         let mut audit = Audit { words: &words, seen: &mut seen, faults: Vec::new() };
         audit.text(text);
         (audit.faults, seen)
+    }
+
+    // contract C28
+    #[test]
+    fn the_selftest_has_a_word_for_every_fenced_boundary() {
+        let scenarios = crate::selftest::selftests().unwrap();
+        let scenario = scenarios.iter().find(|one| one.name == "foreign-text-boundary").unwrap();
+        let fenced = Boundary::ALL.into_iter().filter(|boundary| {
+            // No run sends a failed gate back to its worker yet.
+            *boundary != Boundary::SteeringOutput
+                && matches!(
+                    boundary.treatment(),
+                    Treatment::Fenced | Treatment::FencedUnlessTrusted
+                )
+        });
+        let words: Vec<String> = fenced
+            .map(|boundary| format!("FENCED-{}", boundary.label().to_uppercase().replace(' ', "-")))
+            .collect();
+        assert_eq!(scenario.expect.fenced, words);
     }
 
     #[test]
