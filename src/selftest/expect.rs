@@ -23,6 +23,10 @@ pub struct Expect {
     /// By lane: how often a gate sent it back.
     #[serde(default)]
     pub healed: BTreeMap<String, u32>,
+    /// Words of foreign texts: each was shown to a model, and only ever inside of a fence.
+    pub fenced: Vec<String>,
+    /// By lane: whether all of its commands were `refused` or `done`.
+    pub commands: BTreeMap<String, String>,
     /// Codes of warnings that must be there.
     #[serde(default)]
     pub warnings: Vec<String>,

@@ -8,6 +8,7 @@
     reason = "a test that fails may panic, and helpers of tests are no test functions"
 )]
 
+mod allow;
 mod applying;
 mod background;
 mod bad_input;
