@@ -111,6 +111,9 @@ fn text(found: &Checkup, config: &Config, directories: &[Directory]) -> String {
             Some(missing) => missing,
         };
         let _ = writeln!(out, "  {} {:<22} {state}", mark(provider.is_ready()), provider.name);
+        for said in provider.request.described() {
+            let _ = writeln!(out, "      {:<22} {said}", "");
+        }
     }
     out.push_str("directories\n");
     for (name, dir, trouble) in directories {
@@ -168,6 +171,7 @@ fn as_json(found: &Checkup, config: &Config, directories: &[Directory]) -> serde
                 "name": provider.name,
                 "base_url": provider.base_url.value,
                 "ready": provider.is_ready(),
+                "requests": provider.request.described(),
             })
         }).collect::<Vec<_>>(),
         "directories": directories.iter().map(|(name, dir, trouble)| {

@@ -1,5 +1,7 @@
 //! `bakeoff resume`.
 
+use std::path::PathBuf;
+
 use super::context::Context;
 use super::engine::{Engine, masker};
 use super::finish::{check_output, finish, show};
@@ -9,7 +11,7 @@ use super::plan::budget;
 use super::{CliError, Exit};
 use crate::config::{Config, Sources};
 use crate::journal::{JournalError, RunDir, Runs};
-use crate::model::RunRecord;
+use crate::model::{RunId, RunRecord};
 use crate::pipeline::{Continuation, Frame, Memory, Recall, resume};
 
 /// Go on with a run that was cut off, without paying for a recorded answer again
@@ -41,7 +43,7 @@ pub struct Args {
 pub struct ResultFlags {
     /// Write the winning diff to this file; `-` is standard output
     #[arg(short = 'o', long = "output", value_name = "FILE")]
-    output: Option<std::path::PathBuf>,
+    output: Option<PathBuf>,
     /// Print one JSON object (the run's record) to standard output
     #[arg(long, conflicts_with = "events")]
     json: bool,
@@ -89,16 +91,36 @@ impl Args {
         frame.plan.limits.max_seconds = self.max_seconds.or(frame.plan.limits.max_seconds);
         check_budget(&frame.plan, &config)?;
         let engine = Engine::start(&frame.plan, config, trusted, context)?;
-        show(&output, context, |listener| {
+        Onward { frame, memory, torn, rejudges: None }.drive(engine, dir, &output, context)
+    }
+}
+
+/// What a run goes on with.
+pub struct Onward {
+    /// What it was told at its beginning.
+    pub frame: Frame,
+    /// What its journal knows.
+    pub memory: Memory,
+    /// Where a torn last line of the journal was put.
+    pub torn: Option<PathBuf>,
+    /// The run that it judges anew, if it does.
+    pub rejudges: Option<RunId>,
+}
+
+impl Onward {
+    /// Goes on to the end and shows it.
+    pub fn drive(
+        self,
+        engine: Engine,
+        dir: RunDir,
+        output: &OutputFlags,
+        context: &Context,
+    ) -> Result<Exit, CliError> {
+        let Self { frame, memory, torn, rejudges } = self;
+        show(output, context, |listener| {
             engine.drive(dir, listener, async move |drive| {
-                let order = Continuation {
-                    frame,
-                    memory,
-                    torn,
-                    rejudges: None,
-                    cancel: drive.cancel,
-                    stopped: drive.stopped,
-                };
+                let (cancel, stopped) = (drive.cancel, drive.stopped);
+                let order = Continuation { frame, memory, torn, rejudges, cancel, stopped };
                 resume(order, drive.equipment, &drive.dir, drive.listener).await
             })
         })

@@ -124,6 +124,17 @@ impl Runs {
         Ok(self.ids()?.into_iter().map(summary).collect())
     }
 
+    /// The records of all runs, the newest first, each read when it is asked for.
+    ///
+    /// # Errors
+    /// When the directory can't be read; a record that can't be is an error of its own.
+    pub fn newest(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<Box<RunRecord>, JournalError>>, JournalError> {
+        let read = |id: String| read_record(&self.dir.join(&id), &RunId::new(&id));
+        Ok(self.ids()?.into_iter().rev().map(read))
+    }
+
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layers::{LayerFiles, lay, layer_files};
 use super::models::provider_names;
+use super::prior::earlier;
 use super::run::Given;
 use super::{Commission, Equipment, PipelineError, Survey};
 use crate::config::{Config, content_hash};
@@ -63,6 +64,9 @@ pub struct Frame {
     /// The hash of what trust was given to, if the repository holds any such file.
     pub trust_hash: Option<String>,
     pub(super) instructions: Option<String>,
+    /// What earlier runs left, as it was when the run began.
+    #[serde(default)]
+    pub(super) prior: Vec<String>,
     pub(super) trusted: bool,
     pub(super) layers: Vec<LayerFiles>,
     given: Vec<KeptDiff>,
@@ -102,6 +106,7 @@ impl Frame {
             instructions: survey
                 .file(INSTRUCTIONS_FILE)
                 .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+            prior: earlier(&equipment.state, survey.top(), plan.prior, dir.id())?,
             trusted: equipment.trusted,
             layers: layer_files(survey, &equipment.user, equipment.trusted)?,
             given: keep(&commission.given, dir.artifacts())?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::{admit, assignment, judging, weigh};
+use super::assemble::{admit, assignment, judging, side, weigh};
 use super::frame::Frame;
 use super::layers::lay;
 use super::memory::Memory;
@@ -67,7 +67,7 @@ fn phases(
     let plan = &frame.plan;
     let models = Models::remembered(plan, dir, memory);
     let fencer = Fencer::new(dir.fence_secret()?);
-    let alone = (EventSink::none(), CancellationToken::new());
+    let (alone, never) = ((EventSink::none(), CancellationToken::new()), CancellationToken::new());
     let (judge, fuse) = judging(plan, layers, &models, &fencer, store, alone)?;
     Ok(Phases {
         work: Some(Box::new(NoWork)),
@@ -76,6 +76,7 @@ fn phases(
         weigh: weigh(store, plan),
         judge,
         fuse,
+        side: side(plan, layers, &models, &fencer, &never)?,
     })
 }
 
@@ -111,8 +112,19 @@ impl Prove for NoGates {
 }
 
 /// What of a record must come out again; times and what a resume took over need not.
-const DERIVED: [&str; 9] =
-    ["kind", "base", "lanes", "candidates", "ballots", "decision", "usage", "definitions", "saved"];
+const DERIVED: [&str; 11] = [
+    "kind",
+    "base",
+    "lanes",
+    "candidates",
+    "ballots",
+    "decision",
+    "usage",
+    "definitions",
+    "saved",
+    "title",
+    "capsule",
+];
 
 /// The paths at which two records differ.
 fn compare(recorded: &RunRecord, again: &RunRecord) -> Result<Vec<String>, PipelineError> {

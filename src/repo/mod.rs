@@ -50,6 +50,7 @@ pub use dependencies::Dependencies;
 pub use dirty::Dirty;
 pub use error::RepoError;
 pub use gate_tree::GateTree;
+pub use git_index::gitlinks;
 pub use lease::{Swept, sweep};
 pub use output::GateLayer;
 pub use peek::Peek;

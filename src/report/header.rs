@@ -10,6 +10,9 @@ pub fn write(page: &mut Page, record: &RunRecord) {
     if record.scripted {
         page.entry("  models   ", "SCRIPTED: a data file answered, no model was asked", Tone::Warn);
     }
+    if let Some(title) = &record.title {
+        page.entry("  title    ", title, Tone::Strong);
+    }
     if let Some(task) = &record.plan.task {
         page.entry("  task     ", &task.title(), Tone::Plain);
     }
