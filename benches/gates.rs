@@ -1,7 +1,7 @@
 //! The `cargo check` gates of eight candidates of a real Rust project, against a cold worktree for each
 //! and against one worktree that is used again, in the same run: medians and ratios.
 //!
-//! `cargo bench --bench gates -- REPOSITORY` works on a clone of it, whose dependencies it fetches first.
+//! `cargo bench --bench gates -- REPOSITORY [CANDIDATES]` works on a clone of it, whose dependencies it fetches first.
 //! A candidate adds a function to one source file; the files are spread over the project.
 //! `BAKEOFF_BENCH_DIR` says where it all lies.
 #![allow(
@@ -29,16 +29,18 @@ const CANDIDATES: usize = 8;
 const CHECK: &str = "cargo check --offline";
 
 fn main() {
-    let Some(given) = std::env::args().skip(1).find(|argument| !argument.starts_with("--")) else {
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    let Some(given) = arguments.next() else {
         eprintln!("name a Rust project: cargo bench --bench gates -- REPOSITORY");
         return;
     };
+    let count = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(CANDIDATES);
     let place = std::env::var_os("BAKEOFF_BENCH_DIR").unwrap_or("/var/tmp".into());
     let place = tempfile::tempdir_in(place).expect("a temporary directory");
     let top = place.path().join("user");
     git(place.path(), &["clone", "-q", &given, &text(&top)], b"");
     assert!(cargo(&top, &["fetch"]), "the dependencies can't be fetched");
-    let diffs = candidates(&top);
+    let diffs = candidates(&top, count);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let began = Instant::now();
     let ours = runtime.block_on(Ours::new(&top, place.path()));
@@ -54,7 +56,7 @@ fn main() {
         times.reused.push(timed(|| again(&reused, diff)));
         times.cold.push(timed(|| cold(&top, &place.path().join("cold"), diff)));
     }
-    println!("{} tracked files, {CANDIDATES} candidates, one at a time", tracked(&top).len());
+    println!("{} tracked files, {count} candidates, one at a time", tracked(&top).len());
     println!(
         "the base, once: ours {base:.2?} (store, layer, probes, check), a worktree's check {reused_base:.2?}"
     );
@@ -185,16 +187,16 @@ fn cargo(at: &Path, arguments: &[&str]) -> bool {
 }
 
 /// Diffs that each add a function to another source file of the project's libraries and programs.
-fn candidates(top: &Path) -> Vec<Vec<u8>> {
+fn candidates(top: &Path, count: usize) -> Vec<Vec<u8>> {
     let is_source = |path: &String| {
         path.ends_with(".rs")
             && (path.starts_with("src/") || path.contains("/src/"))
             && fs::read_to_string(top.join(path)).is_ok_and(|text| text.ends_with("}\n"))
     };
     let files: Vec<String> = tracked(top).into_iter().filter(is_source).collect();
-    assert!(files.len() >= CANDIDATES, "the project has too few source files");
-    let step = files.len() / CANDIDATES;
-    let chosen = files.iter().step_by(step).take(CANDIDATES).enumerate();
+    assert!(files.len() >= count, "the project has too few source files");
+    let step = files.len() / count;
+    let chosen = files.iter().step_by(step).take(count).enumerate();
     chosen.map(|(number, file)| diff(top, file, number)).collect()
 }
 
