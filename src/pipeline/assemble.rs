@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::adapters::{GateProve, PatchAdmit};
+use super::cautions;
 use super::frame::Frame;
 use super::heal::Clinic;
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
@@ -396,7 +397,6 @@ impl Builder {
     }
 
     fn warnings(&self) -> Vec<Warning> {
-        let plan = &self.frame.plan;
         let mut warnings = self.notes.clone();
         let mut warn = |code: &str, message: String| {
             warnings.push(Warning { code: code.to_owned(), message });
@@ -419,36 +419,7 @@ impl Builder {
             );
             warn("price-unknown", text);
         }
-        let count = self.frame.left_out;
-        if count > 0 {
-            warn(
-                "dirty-left-out",
-                format!(
-                    "{count} uncommitted changes are not part of the base; --dirty includes them"
-                ),
-            );
-        }
-        for path in &self.frame.absent {
-            warn(
-                "not-carried",
-                format!(
-                    "{path} of the checkout was not carried along: it is not there; install it, or take it out of \
-                     `carry`"
-                ),
-            );
-        }
-        if plan.gates.check.is_none() && plan.gates.test.is_none() {
-            warn(
-                "only-applied",
-                "no check and no test was asked for: candidates were only applied".to_owned(),
-            );
-        }
-        if self.frame.kind != RunKind::Gate && plan.judging.judges.is_empty() {
-            warn(
-                "no-judges",
-                "no model was asked to judge: the choice rests on evidence alone".to_owned(),
-            );
-        }
+        warnings.extend(cautions::of(&self.frame));
         warnings
     }
 }

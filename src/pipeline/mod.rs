@@ -5,6 +5,7 @@
 mod adapters;
 mod applying;
 mod assemble;
+mod cautions;
 mod changed;
 mod checkup;
 mod decide;
