@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     "gates",
     "patch",
     "lanes",
@@ -23,6 +23,7 @@ const SECTIONS: [&str; 10] = [
     "workers",
     "workspace",
     "cache",
+    "side",
 ];
 const GATES: [&str; 15] = [
     "check",
@@ -119,6 +120,7 @@ impl Config {
                 "workers" => self.workers.read(layer, table),
                 "workspace" => self.workspace.read(layer, table),
                 "cache" => self.cache.read(layer, table),
+                "side" => self.side.read(layer, table),
                 "lanes" => self.read_lanes(layer, table),
                 "providers" => self.read_providers(layer, table),
                 _ => self.read_tools(layer, table),
@@ -205,6 +207,7 @@ impl Config {
         self.workers.environment(&mut layer);
         self.workspace.environment(&mut layer);
         self.cache.environment(&mut layer);
+        self.side.environment(&mut layer);
         if layer.problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid(layer.problems)) }
     }
 }
@@ -252,13 +255,13 @@ impl GateSettings {
         layer.set(at, table, "env", &mut self.env, convert::env_names);
         layer.set(at, table, "timeout_seconds", &mut self.timeout_seconds, convert::positive);
         layer.set(at, table, "parallel", &mut self.parallel, convert::positive32);
-        layer.set(at, table, "memory_mb", &mut self.memory_mb, convert::positive);
-        layer.set(at, table, "disk_mb", &mut self.disk_mb, convert::positive);
+        layer.set(at, table, "memory_mb", &mut self.memory_mb, convert::memory);
+        layer.set(at, table, "disk_mb", &mut self.disk_mb, convert::disk);
         layer.set(at, table, "carry", &mut self.carry, convert::inner_paths);
         layer.set(at, table, "flaky", &mut self.flaky, convert::few);
         layer.set(at, table, "strict_tests", &mut self.strict_tests, convert::truth);
         layer.set(at, table, "own_tests", &mut self.own_tests, convert::truth);
-        layer.set(at, table, "protect", &mut self.protect, convert::inner_paths);
+        layer.set(at, table, "protect", &mut self.protect, convert::patterns);
     }
 
     fn environment(&mut self, layer: &mut Environment<'_>) {
@@ -270,13 +273,13 @@ impl GateSettings {
         layer.set("gates.env", &mut self.env, convert::env_names);
         layer.set("gates.timeout_seconds", &mut self.timeout_seconds, convert::positive);
         layer.set("gates.parallel", &mut self.parallel, convert::positive32);
-        layer.set("gates.memory_mb", &mut self.memory_mb, convert::positive);
-        layer.set("gates.disk_mb", &mut self.disk_mb, convert::positive);
+        layer.set("gates.memory_mb", &mut self.memory_mb, convert::memory);
+        layer.set("gates.disk_mb", &mut self.disk_mb, convert::disk);
         layer.set("gates.carry", &mut self.carry, convert::inner_paths);
         layer.set("gates.flaky", &mut self.flaky, convert::few);
         layer.set("gates.strict_tests", &mut self.strict_tests, convert::truth);
         layer.set("gates.own_tests", &mut self.own_tests, convert::truth);
-        layer.set("gates.protect", &mut self.protect, convert::inner_paths);
+        layer.set("gates.protect", &mut self.protect, convert::patterns);
     }
 }
 

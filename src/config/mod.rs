@@ -14,6 +14,7 @@ mod permit;
 mod providers;
 mod reader;
 mod setting;
+mod side;
 mod starter;
 mod suggest;
 mod trust;
@@ -29,6 +30,7 @@ pub use lane::{DEFAULT_ATTEMPTS, LaneConfig, LaneSpec, MAX_ATTEMPTS, parse_lane,
 pub use permit::MAX_UNTRUSTED_TIMEOUT;
 pub use providers::{DEFAULT_MODELS_AS_OF, Price, ProviderConfig, maker};
 pub use setting::Setting;
+pub use side::SideSettings;
 pub use starter::starter;
 pub use trust::{TrustError, TrustStore, content_hash};
 pub use workers::{SandboxUse, WorkerSettings};
@@ -71,6 +73,8 @@ pub struct Config {
     pub workspace: WorkspaceSettings,
     /// `[cache]`.
     pub cache: CacheSettings,
+    /// `[side]`.
+    pub side: SideSettings,
     /// `[tools]`: an absent name means enabled (contract R33).
     pub tools: BTreeMap<String, Setting<bool>>,
 }
@@ -263,6 +267,7 @@ impl Default for Config {
             workers: WorkerSettings::default(),
             workspace: WorkspaceSettings::default(),
             cache: CacheSettings::default(),
+            side: SideSettings::default(),
             providers: providers::built_in(),
             tools: BTreeMap::new(),
         }

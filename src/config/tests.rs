@@ -146,6 +146,23 @@ fn wrong_values_say_what_belongs_there() {
       | 	        ^
       help: write it as `[gates]`
     "#);
+    assert_snapshot!(told("[gates]\nprotect = [\"[\"]\nmemory_mb = 1\ndisk_mb = 0\n"), @r#"
+    config.toml:2:11: `gates.protect` is a list
+      |
+    2 | protect = ["["]
+      |           ^^^^^
+      help: it takes a list of glob patterns; "[" is none (unclosed character class; missing ']')
+    config.toml:3:13: `gates.memory_mb` is the whole number 1
+      |
+    3 | memory_mb = 1
+      |             ^
+      help: it takes a whole number of MiB, at least 64
+    config.toml:4:11: `gates.disk_mb` is the whole number 0
+      |
+    4 | disk_mb = 0
+      |           ^
+      help: it takes a whole number of MiB, at least 16
+    "#);
     assert_snapshot!(told("[gates]\ndir = \"../x\"\ncarry = [\".git\"]\nenv = [\"A=b\"]\n"), @r#"
     config.toml:2:7: `gates.dir` is the text "../x"
       |

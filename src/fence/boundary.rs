@@ -59,6 +59,10 @@ pub enum Boundary {
     BallotReason,
     /// What was wrong with a model's reply, where it quotes the reply.
     ReplyFault,
+    /// The task of a run that a side call names or sums up.
+    SideTask,
+    /// What a run left: for its capsule, and told to later runs as memory.
+    RunDigest,
     /// A line of a background job's output that matched a watch pattern.
     JobLine,
     /// What a worker wants of a nested one.
@@ -69,7 +73,7 @@ pub enum Boundary {
 
 impl Boundary {
     /// All, in the table's order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Task,
         Self::RepositoryInstructions,
         Self::GateCommand,
@@ -82,6 +86,8 @@ impl Boundary {
         Self::BaseFile,
         Self::BallotReason,
         Self::ReplyFault,
+        Self::SideTask,
+        Self::RunDigest,
         Self::JobLine,
         Self::Subtask,
         Self::SubtaskAnswer,
@@ -102,6 +108,8 @@ impl Boundary {
             Self::BaseFile => "base file",
             Self::BallotReason => "ballot reason",
             Self::ReplyFault => "reply fault",
+            Self::SideTask => "task of the run",
+            Self::RunDigest => "run digest",
             Self::JobLine => "job line",
             Self::Subtask => "subtask description",
             Self::SubtaskAnswer => "subtask answer",
@@ -121,6 +129,8 @@ impl Boundary {
             Self::BaseFile => "whoever may commit to the repository",
             Self::BallotReason => "a judge's model, which read foreign text",
             Self::ReplyFault => "a judge's or the synthesizer's model",
+            Self::SideTask => "the operator, or whoever wrote the issue that it was taken from",
+            Self::RunDigest => "the engine, with words of an earlier run's models and tasks",
             Self::JobLine => "the repository's files, and what inspection commands print",
             Self::Subtask => "the model of the worker that hands the work on",
             Self::SubtaskAnswer => "a nested worker's model",
@@ -146,7 +156,10 @@ impl Boundary {
             Self::GateCommand => &["worker_task", "gate_failure", "judge", "synth"],
             Self::ToolResult => &[],
             Self::SteeringOutput => &["gate_failure"],
-            Self::Diff | Self::Answer | Self::Claims | Self::GateOutput => &["judge", "synth"],
+            Self::Diff | Self::Answer => &["judge", "synth", "capsule"],
+            Self::Claims | Self::GateOutput => &["judge", "synth"],
+            Self::SideTask => &["title", "capsule"],
+            Self::RunDigest => &["worker_task", "capsule"],
             Self::BaseFile | Self::BallotReason => &["synth"],
             Self::ReplyFault => &["judge_retry", "synth_retry"],
             Self::JobLine => &["job_notices"],
@@ -215,6 +228,8 @@ mod tests {
                 | Boundary::BaseFile
                 | Boundary::BallotReason
                 | Boundary::ReplyFault
+                | Boundary::SideTask
+                | Boundary::RunDigest
                 | Boundary::JobLine
                 | Boundary::Subtask
                 | Boundary::SubtaskAnswer => assert!(!boundary.label().is_empty()),

@@ -123,6 +123,33 @@ pub enum Purpose {
         /// The attempt, from 0.
         attempt: u32,
     },
+    /// A side call.
+    Side {
+        /// Which.
+        call: SideCall,
+    },
+}
+
+/// What is asked beside a run's own work.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SideCall {
+    /// The run's title.
+    Title,
+    /// The capsule that hands it over.
+    Capsule,
+}
+
+impl SideCall {
+    /// Its name, as records and scripts write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Title => "title",
+            Self::Capsule => "capsule",
+        }
+    }
 }
 
 /// A request to a model.

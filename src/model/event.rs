@@ -35,6 +35,8 @@ pub enum Stage {
     Fuse,
     /// The decision.
     Decide,
+    /// Side calls: the title and the capsule.
+    Side,
 }
 
 /// Something that happened. One JSON object a line with `--events`.

@@ -281,6 +281,8 @@ mod tests {
                 ..Usage::default()
             },
             millis: 0,
+            jobs_ended: 0,
+            healed: 0,
         };
         let lanes = [
             lane("a/1", "a", Stop::Submitted, 2, 100, 10),

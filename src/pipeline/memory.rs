@@ -84,6 +84,12 @@ struct KeptAttempt {
     fallback: Option<ModelRef>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     unanswered: Vec<Unanswered>,
+    #[serde(default)]
+    jobs_ended: u32,
+    #[serde(default)]
+    survivors: Vec<String>,
+    #[serde(default)]
+    healed: u32,
 }
 
 impl Memory {
@@ -278,12 +284,17 @@ impl Memory {
         if !over && !self.is_replay() && self.enough.is_none() {
             return Ok(None);
         }
+        self.reused().lanes += 1;
+        self.kept(id).map(Some)
+    }
+
+    fn kept(&self, id: &ArtifactId) -> Result<Attempt, JournalError> {
+        let kept: KeptAttempt = self.artifact(id)?;
         let diff = match &self.artifacts {
             Some(artifacts) => artifacts.get(&kept.diff)?,
             None => Vec::new(),
         };
-        self.reused().lanes += 1;
-        Ok(Some(Attempt {
+        Ok(Attempt {
             diff,
             answer: kept.answer,
             claims: kept.claims,
@@ -294,12 +305,32 @@ impl Memory {
             transcript: kept.transcript,
             fallback: kept.fallback,
             unanswered: kept.unanswered,
-        }))
+            jobs_ended: kept.jobs_ended,
+            survivors: kept.survivors,
+            healed: kept.healed,
+        })
     }
 
     /// Why the fan-out had ended early, if it had.
     pub(super) fn enough(&self) -> Option<&Enough> {
         self.enough.as_ref()
+    }
+
+    /// How a lane's worker run had ended, if it had.
+    pub(super) fn ended(&self, lane: &LaneId) -> Result<Option<Attempt>, JournalError> {
+        self.attempts.get(lane).map(|id| self.kept(id)).transpose()
+    }
+
+    /// How often a lane's model had been asked.
+    pub(super) fn asked_turns(&self, lane: &LaneId) -> usize {
+        let of_lane =
+            |purpose: &Purpose| matches!(purpose, Purpose::Worker { lane: l, .. } if l == lane);
+        self.spent.iter().filter(|(purpose, _)| of_lane(purpose)).count()
+    }
+
+    /// Of how many candidates' trees the gates had run.
+    pub(super) fn proved(&self) -> usize {
+        self.gates.len()
     }
 
     /// The gates' reports on the base, or on a tree.
@@ -366,6 +397,9 @@ pub(super) fn keep_attempt(
         transcript: attempt.transcript.clone(),
         fallback: attempt.fallback.clone(),
         unanswered: attempt.unanswered.clone(),
+        jobs_ended: attempt.jobs_ended,
+        survivors: attempt.survivors.clone(),
+        healed: attempt.healed,
     };
     let text = serde_json::to_vec(&kept)
         .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;

@@ -104,7 +104,7 @@ fn ceilings(plan: &Plan) -> Ceilings {
 /// The providers that a plan names, each once.
 pub(super) fn provider_names(plan: &Plan) -> Vec<String> {
     let lanes = plan.lanes.iter().flat_map(models_of);
-    let judging = plan.judging.models.iter().chain(plan.judging.synth.as_ref());
+    let judging = plan.judging.models.iter().chain(plan.judging.synth.as_ref()).chain(&plan.side);
     let mut names: Vec<String> = lanes.chain(judging).map(|model| model.provider.clone()).collect();
     names.sort();
     names.dedup();
@@ -248,7 +248,7 @@ impl Provider for Recorded {
 /// The models of a plan whose price is not known, so that no budget can be kept with them.
 pub fn unpriced(plan: &Plan, config: &Config) -> Vec<ModelRef> {
     let lanes = plan.lanes.iter().flat_map(models_of);
-    let all = lanes.chain(&plan.judging.models).chain(&plan.judging.synth);
+    let all = lanes.chain(&plan.judging.models).chain(&plan.judging.synth).chain(&plan.side);
     let unknown = |model: &&ModelRef| {
         let provider = config.provider(&model.provider).ok();
         provider.and_then(|provider| pricing(provider).most(&model.model, 1, 1)).is_none()
@@ -290,8 +290,8 @@ pub fn estimate(plan: &Plan, config: &Config, given: usize) -> Estimate {
         // Both orders, and each invalid reply is asked again once.
         total.add(config, plan, model, (pairs * judges * 2 * 2).div_ceil(models));
     }
-    if let Some(synth) = &plan.judging.synth {
-        total.add(config, plan, synth, 2);
+    for two in plan.judging.synth.iter().chain(&plan.side) {
+        total.add(config, plan, two, 2);
     }
     total
 }

@@ -12,6 +12,7 @@ use crate::model::{
     Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport,
     ModelRef, Stop, TreeId, Unanswered, Usage,
 };
+use crate::prompt::CapsuleTask;
 
 /// What an attempt left.
 #[derive(Clone, Debug)]
@@ -36,6 +37,12 @@ pub struct Attempt {
     pub fallback: Option<ModelRef>,
     /// The models before it whose servers could not answer.
     pub unanswered: Vec<Unanswered>,
+    /// Jobs that were still running at its end and were ended, proven.
+    pub jobs_ended: u32,
+    /// What of its jobs may be alive.
+    pub survivors: Vec<String>,
+    /// How often it was sent back by a gate.
+    pub healed: u32,
 }
 
 /// Runs one attempt of a lane in a workspace of its own.
@@ -165,6 +172,24 @@ impl Proposal {
     }
 }
 
+/// What a side call gave.
+#[derive(Clone, Debug)]
+pub struct Aside {
+    /// Its words, or why there are none. Foreign text.
+    pub said: Result<String, String>,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// Makes the side calls.
+pub trait Side: Send + Sync {
+    /// A title for a run with this task.
+    fn title<'a>(&'a self, task: &'a str) -> BoxFuture<'a, Result<Aside, PipelineError>>;
+
+    /// The capsule of a run.
+    fn capsule(&self, of: CapsuleTask) -> BoxFuture<'_, Result<Aside, PipelineError>>;
+}
+
 /// All phases of a run. A phase that the plan leaves out is absent.
 pub struct Phases {
     /// Worker runs.
@@ -179,4 +204,6 @@ pub struct Phases {
     pub judge: Option<Box<dyn Judge>>,
     /// Synthesizer.
     pub fuse: Option<Box<dyn Fuse>>,
+    /// Side calls.
+    pub side: Option<Box<dyn Side>>,
 }

@@ -5,16 +5,18 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
 use super::decide::{Judged, Standing};
+use super::digest::{digest, winner};
 use super::early::{Arrival, Early, saved, watch};
 use super::memory::keep_attempt;
 use super::run::{Run, refused};
-use super::{Attempt, Heard, PipelineError, Survivor};
+use super::{Aside, Attempt, Heard, PipelineError, Survivor};
 use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};
 use crate::journal::Entry;
 use crate::model::{
     Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, Kind, Lane,
     LaneId, LaneRecord, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
 };
+use crate::prompt::CapsuleTask;
 
 /// How long workers that were told to stop may take before they are dropped.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(5);
@@ -164,7 +166,14 @@ impl Run<'_> {
             turns: attempt.turns,
             usage: attempt.usage,
             millis: attempt.millis,
+            jobs_ended: attempt.jobs_ended,
+            healed: attempt.healed,
         });
+        if !attempt.survivors.is_empty() {
+            let names = attempt.survivors.join(", ");
+            let text = format!("of the jobs of {} these may be alive: {names}", run.id);
+            self.warn("jobs-survived", text);
+        }
         match id {
             Some(id) => self.admit_attempt(id, run, attempt),
             None => Ok(()),
@@ -315,6 +324,41 @@ impl Run<'_> {
         self.challenge(decision, &best, &id).await
     }
 
+    /// Title and capsule of a run that decided. Nothing of the decision hangs on them.
+    pub(super) async fn aside(&mut self, decision: &Decision) -> Result<(), PipelineError> {
+        let plan = &self.record.plan;
+        let (Some(side), Some(task)) = (&self.phases.side, &plan.task) else { return Ok(()) };
+        if self.cancelled() || plan.exclude_from_context {
+            return Ok(());
+        }
+        self.begin_stage(Stage::Side, Some(2))?;
+        let title = side.title(&task.text).await?;
+        let won = winner(&self.record, decision);
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let applied = won.and_then(|row| row.applied.as_ref());
+        let capsule = side.capsule(CapsuleTask {
+            task: task.text.clone(),
+            digest: digest(&self.record, decision),
+            diff: applied.map(|id| self.dir.artifacts().get(id).map(text)).transpose()?,
+            answer: won.map(|row| row.candidate.answer.clone()).filter(|said| !said.is_empty()),
+        });
+        let capsule = capsule.await?;
+        self.record.title = self.said("title", title);
+        self.record.capsule = self.said("capsule", capsule);
+        self.tell.check()
+    }
+
+    fn said(&mut self, what: &str, aside: Aside) -> Option<String> {
+        self.count("side", aside.usage);
+        match aside.said {
+            Ok(said) => Some(said),
+            Err(why) => {
+                self.warn("side-call-failed", format!("the run has no {what} of its own: {why}"));
+                None
+            }
+        }
+    }
+
     async fn challenge(
         &mut self,
         decision: Decision,
@@ -361,6 +405,9 @@ impl Attempt {
             transcript: Vec::new(),
             fallback: None,
             unanswered: Vec::new(),
+            jobs_ended: 0,
+            survivors: Vec::new(),
+            healed: 0,
         }
     }
 }

@@ -180,6 +180,9 @@ fn plan(attempts: u32) -> Plan {
         seed: 0,
         waive_sandbox: false,
         trust: Vec::new(),
+        side: None,
+        prior: 0,
+        exclude_from_context: false,
     }
 }
 
@@ -220,6 +223,7 @@ fn all() -> Phases {
         weigh: Box::new(Agreement),
         judge: Some(Box::new(BadTaste)),
         fuse: None,
+        side: None,
     }
 }
 

@@ -53,6 +53,9 @@ fn record() -> RunRecord {
         seed: 1,
         waive_sandbox: false,
         trust: Vec::new(),
+        side: None,
+        prior: 0,
+        exclude_from_context: false,
     };
     RunRecord {
         version: RECORD_VERSION,
@@ -86,6 +89,8 @@ fn record() -> RunRecord {
         exit: Exit::Done,
         definitions: BTreeMap::new(),
         roles: BTreeMap::new(),
+        title: None,
+        capsule: None,
         saved: None,
         resumed: None,
         rejudges: None,
@@ -113,6 +118,8 @@ fn lane(record: &mut RunRecord, name: &str, stop: Stop, candidate: Option<&str>)
         turns: 5,
         usage: used(5, 10_000),
         millis: 12_345,
+        jobs_ended: 0,
+        healed: 0,
     });
 }
 

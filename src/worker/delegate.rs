@@ -146,6 +146,7 @@ impl DelegateSubtask {
             system: desk.system.clone(),
             task_message: desk.voice.say(&told),
             voice: desk.voice.clone(),
+            review: None,
             seed: desk.seed,
             temperature: desk.temperature,
             cancel: parent.cancel.clone(),

@@ -82,7 +82,9 @@ impl Loop {
                 }
                 continue;
             }
-            if let Some(submission) = self.answer(&reply, calls).await {
+            if let Some(submission) = self.answer(&reply, calls).await
+                && self.stands(&submission).await
+            {
                 self.last_text = submission.answer;
                 return self.end_with(Stop::Submitted, submission.claims);
             }
@@ -145,15 +147,10 @@ impl Loop {
         let said = self.history.messages();
         let told = self.input.past.get(said.len()).filter(|past| past.role == Role::Tool);
         match told.filter(|_| self.input.past.starts_with(said)) {
-            Some(past) => {
-                self.history.results(past.blocks.clone());
-                None
-            }
-            None => {
-                self.history.results(round.results);
-                round.submission
-            }
+            Some(past) => self.history.results(past.blocks.clone()),
+            None => self.history.results(round.results),
         }
+        round.submission
     }
 
     async fn call(&self, call: &Call, round: &mut Round) {

@@ -8,11 +8,13 @@
     reason = "a test that fails may panic, and helpers of tests are no test functions"
 )]
 
+mod allow;
 mod applying;
 mod background;
 mod bad_input;
 mod carry;
 mod commands;
+mod corners;
 mod demo;
 mod fallback;
 mod fence_command;
@@ -21,6 +23,7 @@ mod gc;
 mod hostile_gate;
 mod jobs;
 mod judging;
+mod money;
 mod patch_cases;
 mod patch_command;
 mod patch_corpus;
@@ -38,3 +41,4 @@ mod tool_command;
 mod tools;
 mod under_workers;
 mod untouched;
+mod workers;

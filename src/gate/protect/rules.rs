@@ -377,68 +377,27 @@ fn mixed(name: &str) -> Option<Kind> {
 }
 
 /// Modules that test runners and checkers import, and that a file of that name where the gates run would
-/// be taken for: the tools themselves, and of Python's own library what they and tests rest on.
-const IMPORTED_FIRST: [&str; 60] = [
-    "pytest",
-    "_pytest",
-    "pluggy",
-    "mypy",
-    "mypyc",
-    "pyright",
-    "coverage",
-    "tox",
-    "nox",
-    "iniconfig",
-    "packaging",
-    "typing_extensions",
-    "exceptiongroup",
-    "py",
-    "hypothesis",
-    "mock",
-    "xdist",
-    "pytest_asyncio",
-    "numpy",
-    "pandas",
-    "unittest",
-    "doctest",
-    "typing",
-    "types",
-    "site",
-    "os",
-    "re",
-    "inspect",
-    "importlib",
-    "runpy",
-    "collections",
-    "functools",
-    "dataclasses",
-    "enum",
-    "math",
-    "operator",
-    "json",
-    "warnings",
-    "traceback",
-    "asyncio",
-    "logging",
-    "argparse",
-    "subprocess",
-    "tempfile",
-    "pathlib",
-    "io",
-    "abc",
-    "contextlib",
-    "copy",
-    "threading",
-    "time",
-    "datetime",
-    "random",
-    "shutil",
-    "glob",
-    "fnmatch",
-    "platform",
-    "difflib",
-    "ast",
-    "decimal",
+/// be taken for: the tools themselves, and all that `python -m pytest` and `python -m unittest` load of
+/// Python's own library (as seen with Python 3.11 and pytest 9).
+#[rustfmt::skip]
+const IMPORTED_FIRST: &[&str] = &[
+    // The tools.
+    "pytest", "_pytest", "pluggy", "mypy", "mypyc", "pyright", "coverage", "tox", "nox",
+    "iniconfig", "packaging", "typing_extensions", "exceptiongroup", "py", "hypothesis", "mock",
+    "xdist", "pytest_asyncio", "numpy", "pandas", "pygments", "colorama", "attr", "tomli",
+    // Python's own.
+    "abc", "argparse", "array", "ast", "asyncio", "atexit", "base64", "bdb", "binascii", "bisect",
+    "builtins", "bz2", "calendar", "cmd", "code", "codecs", "codeop", "collections", "contextlib",
+    "copy", "copyreg", "csv", "dataclasses", "datetime", "decimal", "difflib", "dis", "doctest",
+    "email", "encodings", "enum", "errno", "faulthandler", "fcntl", "fnmatch", "functools", "gc",
+    "genericpath", "gettext", "glob", "hashlib", "heapq", "html", "importlib", "inspect", "io",
+    "ipaddress", "itertools", "json", "keyword", "linecache", "locale", "logging", "lzma",
+    "marshal", "math", "ntpath", "numbers", "opcode", "operator", "os", "pathlib", "pdb",
+    "platform", "posix", "posixpath", "pprint", "pyexpat", "quopri", "random", "re", "readline",
+    "reprlib", "runpy", "select", "selectors", "shlex", "shutil", "signal", "site", "socket",
+    "stat", "string", "struct", "subprocess", "sys", "tempfile", "textwrap", "threading", "time",
+    "token", "tokenize", "tomllib", "traceback", "types", "typing", "unicodedata", "unittest",
+    "urllib", "uuid", "warnings", "weakref", "xml", "zipfile", "zipimport", "zlib",
 ];
 
 /// New files that a tool would take before the base's own.
@@ -463,10 +422,6 @@ fn outranks(
     }
     if path.ends_with(".py") && is_taken_for_another(parts, name, beside)? {
         return Ok(true);
-    }
-    // Jest looks for `.js` first.
-    if let Some(stem) = path.strip_suffix(".js") {
-        return any(beside, &[format!("{stem}.ts"), format!("{stem}.tsx")]);
     }
     Ok(parts.contains(&"__mocks__") || name == "__pycache__")
 }
