@@ -44,8 +44,9 @@ impl Live {
             }
             Delta::ToolArguments(text) => {
                 self.bytes += text.len();
-                let room = HEAD.saturating_sub(self.head.len());
-                self.head.push_str(&text[..text.floor_char_boundary(room)]);
+                let room = HEAD.saturating_sub(self.head.len()).min(text.len());
+                let end = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+                self.head.push_str(&text[..end]);
                 (!early).then(|| self.call())
             }
             Delta::Text(text) => {

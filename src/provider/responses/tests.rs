@@ -258,11 +258,13 @@ fn stops_are_told_apart() {
     let called =
         json!({"type": "function_call", "call_id": "c", "name": "read_file", "arguments": "{}"});
     let reply = |items: &[Value], end: Value| read(&answer(items, end), Stream::default()).unwrap();
-    assert_eq!(reply(&[text.clone()], completed()).stop, ReplyStop::EndTurn);
+    assert_eq!(reply(std::slice::from_ref(&text), completed()).stop, ReplyStop::EndTurn);
     assert_eq!(reply(&[text.clone(), called.clone()], completed()).stop, ReplyStop::ToolUse);
     let refused = reply(&[refusal], completed());
     assert_eq!((refused.stop.clone(), refused.text().as_str()), (ReplyStop::Refusal, "I can't."));
-    let cut = |reason: &str| reply(&[text.clone()], incomplete(json!({ "reason": reason }))).stop;
+    let cut = |reason: &str| {
+        reply(std::slice::from_ref(&text), incomplete(json!({ "reason": reason }))).stop
+    };
     assert_eq!(cut("max_output_tokens"), ReplyStop::MaxTokens);
     assert_eq!(cut("content_filter"), ReplyStop::Refusal);
     assert_eq!(cut("odd"), ReplyStop::Other("odd".into()));
