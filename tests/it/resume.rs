@@ -419,8 +419,8 @@ fn a_torn_line_is_told_and_other_damage_ends_it_without_a_call() {
 }
 
 /// Mounts a small file system of its own over the state, runs, is told that it is full, makes room and
-/// goes on. What is left goes to `kept`, because the file system goes with its namespace.
-const FULL: &str = "mount -t tmpfs -o size=24m tmpfs \"$BAKEOFF_HOME\" || exit 90\n\
+/// goes on. A gate wants 256 MiB of room. What is left goes to `kept`, because the file system goes with its namespace.
+const FULL: &str = "mount -t tmpfs -o size=320m tmpfs \"$BAKEOFF_HOME\" || exit 90\n\
     \"$0\" run 'raise the value' --no-synth -q 2>&1; echo \"first $?\"\n\
     rm \"$BAKEOFF_HOME/filler\" || exit 91\n\
     \"$0\" resume -q 2>&1; echo \"second $?\"\n\
@@ -440,7 +440,7 @@ fn a_full_disk_ends_a_run_that_goes_on_where_it_stood_once_there_is_room() {
             let pid = of.lock().unwrap().unwrap();
             let path = PathBuf::from(format!("/proc/{pid}/root{}", filler.display()));
             let mut file = fs::File::create(path).unwrap();
-            while std::io::Write::write_all(&mut file, &[1; 4096]).is_ok() {}
+            while std::io::Write::write_all(&mut file, &[1; 1 << 16]).is_ok() {}
         }
         answer(request)
     });
