@@ -178,12 +178,7 @@ mod tests {
         let scenarios = crate::selftest::selftests().unwrap();
         let scenario = scenarios.iter().find(|one| one.name == "foreign-text-boundary").unwrap();
         let fenced = Boundary::ALL.into_iter().filter(|boundary| {
-            // No run sends a failed gate back to its worker yet.
-            *boundary != Boundary::SteeringOutput
-                && matches!(
-                    boundary.treatment(),
-                    Treatment::Fenced | Treatment::FencedUnlessTrusted
-                )
+            matches!(boundary.treatment(), Treatment::Fenced | Treatment::FencedUnlessTrusted)
         });
         let words: Vec<String> = fenced
             .map(|boundary| format!("FENCED-{}", boundary.label().to_uppercase().replace(' ', "-")))

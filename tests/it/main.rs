@@ -36,6 +36,7 @@ mod provider;
 mod repo;
 mod resume;
 mod sandbox;
+mod selftests;
 mod support;
 mod tool_command;
 mod tools;
