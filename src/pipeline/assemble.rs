@@ -15,22 +15,20 @@ use super::heal::Clinic;
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, lay};
 use super::memory::Memory;
-use super::models::{Models, unpriced};
+use super::models::{Models, counted_by_tokens};
 use super::python;
 use super::run::{Assignment, Given, Stopped, execute};
-use super::side::SideDesk;
+use super::side::side;
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
-use super::{Admit, Fuse, Judge, Phases, PipelineError, Side, Weigh};
+use super::{Admit, Fuse, Judge, Phases, PipelineError, Weigh};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
 use crate::jobs::{JobBook, JobLimits};
 use crate::journal::{Masker, RunDir};
-use crate::model::{
-    EventSink, ModelRef, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning,
-};
+use crate::model::{EventSink, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
 use crate::patch::Rules;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
@@ -388,14 +386,6 @@ impl Builder {
         })
     }
 
-    /// Models whose price is not known although a budget is to be kept.
-    fn counted_by_tokens(&self) -> Vec<String> {
-        let plan = &self.frame.plan;
-        let has_budget = plan.limits.budget.is_some() || plan.worker_limits.budget.is_some();
-        let unpriced = unpriced(plan, &self.equipment.config);
-        unpriced.iter().filter(|_| has_budget).map(ModelRef::to_string).collect()
-    }
-
     fn warnings(&self) -> Vec<Warning> {
         let mut warnings = self.notes.clone();
         let mut warn = |code: &str, message: String| {
@@ -410,7 +400,7 @@ impl Builder {
                 ),
             );
         }
-        let unpriced = self.counted_by_tokens();
+        let unpriced = counted_by_tokens(plan, &self.equipment.config);
         if !unpriced.is_empty() {
             let names = unpriced.join(", ");
             let text = format!(
@@ -487,25 +477,6 @@ pub(super) fn judging(
         None => None,
     };
     Ok((Some(Box::new(desk)), fuse))
-}
-
-/// Who makes the side calls, where the plan has any.
-pub(super) fn side(
-    plan: &Plan,
-    layers: &Layers,
-    models: &Models,
-    fencer: &Fencer,
-    cancel: &CancellationToken,
-) -> Result<Option<Box<dyn Side>>, PipelineError> {
-    let Some(model) = &plan.side else { return Ok(None) };
-    Ok(Some(Box::new(SideDesk {
-        model: model.clone(),
-        provider: models.provider(model)?,
-        templates: layers.templates.clone(),
-        fencer: fencer.clone(),
-        max_output_tokens: plan.worker_limits.max_output_tokens,
-        cancel: cancel.clone(),
-    })))
 }
 
 /// Whether every tool that the config switches is one of this version, whether or not it is offered here.

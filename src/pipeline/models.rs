@@ -259,6 +259,12 @@ pub fn unpriced(plan: &Plan, config: &Config) -> Vec<ModelRef> {
     found
 }
 
+/// Models whose price is not known although a budget is to be kept: a ceiling of tokens stands in for it.
+pub(super) fn counted_by_tokens(plan: &Plan, config: &Config) -> Vec<String> {
+    let has_budget = plan.limits.budget.is_some() || plan.worker_limits.budget.is_some();
+    unpriced(plan, config).iter().filter(|_| has_budget).map(ModelRef::to_string).collect()
+}
+
 /// The most that a plan can ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {

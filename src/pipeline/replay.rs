@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::{admit, assignment, judging, side, weigh};
+use super::assemble::{admit, assignment, judging, weigh};
 use super::frame::Frame;
 use super::layers::lay;
 use super::memory::Memory;
 use super::models::Models;
 use super::run::execute;
+use super::side::side;
 use super::tell::Teller;
 use super::{Phases, PipelineError, Prove};
 use crate::fence::Fencer;

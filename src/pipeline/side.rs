@@ -9,11 +9,13 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::layers::Layers;
+use super::models::Models;
 use super::{Aside, PipelineError, Side};
 use crate::fence::Fencer;
 use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop, SideCall, ToolChoice};
 use crate::model::printable::line;
-use crate::model::{ModelRef, Usage, clip};
+use crate::model::{ModelRef, Plan, Usage, clip};
 use crate::prompt::{CapsuleSystem, CapsuleTask, PromptContext, Templates, TitleSystem, TitleTask};
 use crate::provider::Provider;
 
@@ -38,6 +40,25 @@ pub struct SideDesk {
     pub max_output_tokens: u32,
     /// Ends a call.
     pub cancel: CancellationToken,
+}
+
+/// Who makes the side calls, where the plan has any.
+pub(super) fn side(
+    plan: &Plan,
+    layers: &Layers,
+    models: &Models,
+    fencer: &Fencer,
+    cancel: &CancellationToken,
+) -> Result<Option<Box<dyn Side>>, PipelineError> {
+    let Some(model) = &plan.side else { return Ok(None) };
+    Ok(Some(Box::new(SideDesk {
+        model: model.clone(),
+        provider: models.provider(model)?,
+        templates: layers.templates.clone(),
+        fencer: fencer.clone(),
+        max_output_tokens: plan.worker_limits.max_output_tokens,
+        cancel: cancel.clone(),
+    })))
 }
 
 impl SideDesk {

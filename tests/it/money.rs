@@ -232,6 +232,7 @@ fn first_messages(requests: &[Request]) -> Vec<(String, String)> {
 }
 
 // contract C21 C27 R30
+// contract S5 in part
 #[test]
 fn earlier_runs_are_told_as_fenced_memory_that_is_frozen_and_can_be_left_out() {
     let aside = Aside::new();

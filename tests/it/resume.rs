@@ -418,6 +418,56 @@ fn a_torn_line_is_told_and_other_damage_ends_it_without_a_call() {
     assert_eq!(fs::read(run.join("journal.torn")).unwrap(), b"{\"entry\":\"call_en");
 }
 
+/// Mounts a small file system of its own over the state, runs, is told that it is full, makes room and
+/// goes on. A gate wants 256 MiB of room. What is left goes to `kept`, because the file system goes with its namespace.
+const FULL: &str = "mount -t tmpfs -o size=320m tmpfs \"$BAKEOFF_HOME\" || exit 90\n\
+    \"$0\" run 'raise the value' --no-synth -q 2>&1; echo \"first $?\"\n\
+    rm \"$BAKEOFF_HOME/filler\" || exit 91\n\
+    \"$0\" resume -q 2>&1; echo \"second $?\"\n\
+    cp -r \"$BAKEOFF_HOME/state/runs\" \"$KEPT\"\n";
+
+#[test]
+fn a_full_disk_ends_a_run_that_goes_on_where_it_stood_once_there_is_room() {
+    let bench = Bench::new();
+    let (home, kept) = (bench.place.home(), bench.place.dir.join("kept"));
+    fs::create_dir_all(&home).unwrap();
+    // The server itself fills the disk, from within the engine's namespace, before it answers.
+    let filler = home.join("filler");
+    let (whole, count) = (Arc::new(Mutex::new(None::<u32>)), AtomicUsize::new(0));
+    let of = whole.clone();
+    let server = Server::start(move |request| {
+        if count.fetch_add(1, Ordering::SeqCst) + 1 == 5 {
+            let pid = of.lock().unwrap().unwrap();
+            let path = PathBuf::from(format!("/proc/{pid}/root{}", filler.display()));
+            let mut file = fs::File::create(path).unwrap();
+            while std::io::Write::write_all(&mut file, &[1; 1 << 16]).is_ok() {}
+        }
+        answer(request)
+    });
+    bench.configure(&server.url(), "");
+    let inner = bench.place.bakeoff(["run"]);
+    let mut command = std::process::Command::new("unshare");
+    let user: &[&str] = if rustix::process::geteuid().is_root() { &[] } else { &["-r"] };
+    command.args(user).args(["-m", "sh", "-c", FULL]).arg(inner.get_program()).env_clear();
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("OWN_KEY", "own-key-5d1f0c").env("KEPT", &kept).current_dir(&bench.place.repo);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    *whole.lock().unwrap() = Some(child.id());
+    let done = Done::of(child.wait_with_output().unwrap()).exits(0);
+    done.prints(&["No space left on device", "free some space", "first 6", "second 0"]);
+    let run = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
+    let record = record(&run);
+    assert_eq!(record["exit"], "done");
+    let answered = answered(&run);
+    assert!(answered.values().all(|times| *times == 1), "what was written is not paid twice");
+    let lost = record["resumed"]["possibly_paid_calls"].as_u64().unwrap() as usize;
+    assert!(
+        server.requests().len() <= CALLS + lost,
+        "{} calls, {lost} lost",
+        server.requests().len()
+    );
+}
+
 #[test]
 fn a_key_goes_to_no_other_server_than_the_one_that_the_run_began_with() {
     let bench = Bench::new();
