@@ -20,7 +20,7 @@ use crate::sandbox::{Warden, WardenOptions};
 pub struct Engine {
     runtime: Runtime,
     equipment: Equipment,
-    reap: ReapJournal,
+    reap: Option<ReapJournal>,
 }
 
 /// What a run is driven with.
@@ -48,7 +48,7 @@ impl Engine {
         // The warden starts before the runtime has threads: it is forked from a small process.
         let warden = Warden::start(&WardenOptions { program: context.program.clone() })
             .map_err(PipelineError::from)?;
-        let reap = reap(&context.state, &warden)?;
+        let reap = reap(&context.state, &warden);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -92,21 +92,20 @@ impl Engine {
     }
 }
 
-/// Ends what dead engines left, and begins this one's own journal.
-fn reap(state: &Path, warden: &Warden) -> Result<ReapJournal, CliError> {
+/// Ends what dead engines left, and begins this one's own journal. Where that can't be written the warden's
+/// end still holds, and what else can't be written there says why.
+fn reap(state: &Path, warden: &Warden) -> Option<ReapJournal> {
     let swept = sweep_journals(state);
     if swept.killed > 0 {
         tracing::warn!(
-            "{} processes of killed engines were still there and were ended",
+            "{} processes of killed engines were still there; they are ended",
             swept.killed
         );
     }
-    ReapJournal::begin(state, warden).map_err(|error| {
-        CliError::internal(format!(
-            "failed to begin the reap journal in {}: {error}",
-            state.display()
-        ))
-    })
+    let journal = ReapJournal::begin(state, warden);
+    journal
+        .inspect_err(|error| tracing::warn!("no reap journal in {}: {error}", state.display()))
+        .ok()
 }
 
 fn equipment(

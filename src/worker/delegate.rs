@@ -24,6 +24,9 @@ use crate::tools::{Bill, Registry, Tool, ToolContext, ToolOutput, parse_argument
 
 const NAME: &str = "delegate_subtask";
 
+/// Gives the conversation of a nested worker as it went before.
+pub type Past = Arc<dyn Fn(&LaneId) -> Vec<Message> + Send + Sync>;
+
 /// What the nested workers of one worker run share.
 pub struct DelegateDesk {
     /// The worker run's lane.
@@ -51,7 +54,7 @@ pub struct DelegateDesk {
     /// Where activity is told.
     pub events: EventSink,
     /// A nested worker's conversation as it went before the run was cut off.
-    pub past: Arc<dyn Fn(&LaneId) -> Vec<Message> + Send + Sync>,
+    pub past: Past,
 }
 
 /// Its arguments.

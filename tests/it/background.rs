@@ -264,7 +264,7 @@ fn a_nested_worker_s_jobs_are_handed_over_or_ended_and_all_end_with_the_token() 
             let [own, kept, stopped] = [start(0), start(1), start(2)];
             let handed: Vec<JobId> =
                 worker.table.hand_over(1, 0).into_iter().map(|job| job.id).collect();
-            assert_eq!(handed, [kept.clone()]);
+            assert_eq!(handed, std::slice::from_ref(&kept));
             let killed = worker.table.kill_of(2).await;
             assert!(matches!(&killed[..], [(id, KillReport::Proven(_))] if *id == stopped));
             assert_eq!(worker.table.list().iter().filter(|job| job.state.is_live()).count(), 2);

@@ -535,7 +535,7 @@ fn a_nested_worker_works_for_its_parent_within_its_limits() {
         // What nested workers used is their parent's, and their activity stands in its row.
         let Usage { calls, input_tokens, output_tokens, .. } = outcome.usage;
         assert_eq!((calls, input_tokens, output_tokens), (5 + 2 + 3, 1200, 120));
-        let seen = seen.lock().unwrap();
+        let seen = seen.lock().unwrap().clone();
         assert!(seen.iter().all(|(lane, _)| lane == "solo/1"), "{seen:?}");
         assert!(
             seen.iter().any(|(_, activity)| activity.starts_with("subtask 1: write_file")),
