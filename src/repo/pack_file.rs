@@ -24,6 +24,9 @@ const TOGETHER: usize = 16;
 /// The most objects: the format counts them in 32 bits.
 const MOST: usize = u32::MAX as usize;
 
+/// The level at which objects are packed: the fastest takes a fifth less time, and a third more room.
+const LEVEL: u32 = 2;
+
 /// An object's line in the index.
 struct Line {
     id: Oid,
@@ -110,7 +113,7 @@ fn head(out: &mut Vec<u8>, kind: ObjectType, size: usize) {
 
 /// Something that [`pack`] works with, made once for many objects: it costs more than a small object.
 pub(crate) fn packer() -> Compress {
-    Compress::new(Compression::fast(), true)
+    Compress::new(Compression::new(LEVEL), true)
 }
 
 /// Appends bytes in zlib form.

@@ -16,6 +16,7 @@ mod inline;
 mod jsonc;
 mod merge;
 mod moved;
+mod resolve;
 mod rules;
 mod scan;
 mod suppress;
@@ -69,7 +70,7 @@ pub fn gated(
     let changes = tree::changes(store, base, admitted)?;
     let read = |path: &str| tree::text(store, base, path).ok().flatten();
     let commands = Commands::of(plan, &read);
-    let mut work = Work::new(store, base);
+    let mut work = Work::new(store, base, admitted);
     work.moved = moved::pairs(store, &changes)?;
     work.tests.moved = work.moved.modules();
     for change in &changes {
@@ -83,6 +84,7 @@ type Edits = BTreeMap<Vec<u8>, Option<Leaf>>;
 pub(super) struct Work<'a> {
     pub(super) store: &'a dyn TreeStore,
     pub(super) base: &'a TreeId,
+    admitted: &'a TreeId,
     flags: Vec<Flag>,
     /// What the check tree has otherwise than the admitted one.
     check: Edits,
@@ -100,10 +102,11 @@ pub(super) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn new(store: &'a dyn TreeStore, base: &'a TreeId) -> Self {
+    fn new(store: &'a dyn TreeStore, base: &'a TreeId, admitted: &'a TreeId) -> Self {
         Self {
             store,
             base,
+            admitted,
             flags: Vec::new(),
             check: BTreeMap::new(),
             test: BTreeMap::new(),
@@ -119,7 +122,11 @@ impl<'a> Work<'a> {
     fn look_at(&mut self, change: &Change, commands: &Commands) -> Result<(), StoreError> {
         let path = tree::lossy(&change.path);
         let beside = |sibling: &str| tree::has(self.store, self.base, sibling.as_bytes());
-        match rules::classify(&path, change, commands, &beside)? {
+        let class = match self.is_found_first(change, &path)? {
+            true => Some(Class::Outranks),
+            false => rules::classify(&path, change, commands, &beside)?,
+        };
+        match class {
             Some(Class::Gate) => {
                 self.restore(change, &path, "touches-gate", "defines how a gate runs")
             }
@@ -143,6 +150,21 @@ impl<'a> Work<'a> {
             None => self.scan(change, &path)?,
         }
         Ok(())
+    }
+
+    /// Whether a new script is found before one that stays. In place of one that goes it is the same
+    /// module in another language.
+    fn is_found_first(&self, change: &Change, path: &str) -> Result<bool, StoreError> {
+        if change.base.is_some() {
+            return Ok(false);
+        }
+        for other in resolve::outranked(path) {
+            let is_in = |tree: &TreeId| tree::has(self.store, tree, other.as_bytes());
+            if is_in(self.base)? && is_in(self.admitted)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn restore(&mut self, change: &Change, path: &str, code: &str, why: &str) {

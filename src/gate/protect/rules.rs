@@ -423,10 +423,6 @@ fn outranks(
     if path.ends_with(".py") && is_taken_for_another(parts, name, beside)? {
         return Ok(true);
     }
-    // Jest looks for `.js` first.
-    if let Some(stem) = path.strip_suffix(".js") {
-        return any(beside, &[format!("{stem}.ts"), format!("{stem}.tsx")]);
-    }
     Ok(parts.contains(&"__mocks__") || name == "__pycache__")
 }
 

@@ -259,6 +259,27 @@ fn words_that_silence_a_check_are_flagged_and_whole_files_disarmed() {
 }
 
 #[test]
+fn a_script_that_is_found_before_the_bases_is_taken_away_and_one_in_its_place_is_not() {
+    let memory = Memory::default();
+    let old = "export const add = 1;\n";
+    let base = memory.of(&[("src/calc.ts", old)]);
+    let plan = plan("tsc", "vitest run");
+    for shadow in ["src/calc.mts", "src/calc.mjs", "src/calc.js", "src/calc"] {
+        let admitted = memory.of(&[("src/calc.ts", "export const add = 2;\n"), (shadow, old)]);
+        let gated = gated(&memory, &base, &admitted, &plan).unwrap();
+        assert_eq!(codes(&gated), ["touches-gate"], "{shadow}");
+        assert_eq!(memory.text(&gated.test, shadow), None, "{shadow}");
+    }
+    for moved in ["src/calc.mts", "src/calc.js"] {
+        let admitted = memory.of(&[(moved, old)]);
+        let gated = gated(&memory, &base, &admitted, &plan).unwrap();
+        assert_eq!(memory.text(&gated.test, moved).as_deref(), Some(old), "{moved}");
+    }
+    let beside = memory.of(&[("src/calc.ts", old), ("src/other.mts", old)]);
+    assert!(codes(&gated(&memory, &base, &beside, &plan).unwrap()).is_empty());
+}
+
+#[test]
 fn honest_neighbours_of_these_words_are_not_flagged() {
     for (path, text) in [
         (
