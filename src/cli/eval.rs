@@ -35,6 +35,9 @@ pub struct Args {
     /// Only tasks whose id holds this; may be given more than once
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
+    /// Leave out candidates whose outcome the pool does not say
+    #[arg(long)]
+    known: bool,
     /// How often tasks are drawn anew for an interval
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     draws: u32,
@@ -71,6 +74,9 @@ impl Args {
         }
         if pool.tasks.is_empty() {
             return Err(CliError::usage("no task's id holds what --only names"));
+        }
+        if self.known {
+            pool.leave_out_unknown();
         }
         self.check_repos()?;
         let known = |name: &String| {

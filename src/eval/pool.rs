@@ -97,6 +97,17 @@ pub struct Pool {
     pub beside: Option<PathBuf>,
 }
 
+impl Pool {
+    /// Leaves out candidates whose outcome is not known.
+    pub fn leave_out_unknown(&mut self) {
+        let before = |task: &Task| task.rows.len();
+        let all: usize = self.tasks.iter().map(before).sum();
+        self.tasks.iter_mut().for_each(|task| task.rows.retain(|row| row.right.is_some()));
+        let left: usize = self.tasks.iter().map(before).sum();
+        self.notes.push(format!("{} candidate(s) of unknown outcome were left out", all - left));
+    }
+}
+
 /// Reads tasks and candidates, each a file or a directory; without candidates they stand with the tasks.
 ///
 /// # Errors
