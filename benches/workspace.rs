@@ -201,7 +201,7 @@ impl Bench {
         let workspace = self.store.lease(&LaneId::of("disk", 1)).expect("a workspace");
         edit(&reach(&workspace), &self.file);
         let run = self.dir.join("run");
-        let parts = ["lanes/disk_2f1", "repo.git/worktrees/disk_2f1", "leases/lane-disk_2f1.lease"];
+        let parts = ["lanes/disk_2f1", "lanes.git/disk_2f1", "leases/lane-disk_2f1.lease"];
         let all = parts.map(|part| run.join(part));
         println!("one candidate with an edit: {}", footprint(&all));
         let begin = Instant::now();

@@ -86,6 +86,12 @@ fn text(found: &Checkup, config: &Config, directories: &[Directory]) -> String {
     if found.toolchains.is_empty() {
         out.push_str("  none on PATH: gates can only use what the system has\n");
     }
+    out.push_str("code execution\n");
+    let (works, said) = match &found.python {
+        Ok(program) => (true, program.display().to_string()),
+        Err(why) => (false, format!("{why}; models are not offered the tool code_execution")),
+    };
+    let _ = writeln!(out, "  {} {:<22} {said}", mark(works), "python");
     out.push_str("models\n");
     for provider in config.providers.values() {
         let state = match provider.missing_key() {
@@ -141,6 +147,10 @@ fn as_json(found: &Checkup, config: &Config, directories: &[Directory]) -> serde
         "toolchains": found.toolchains.iter().map(|(name, program)| {
             serde_json::json!({ "name": name, "program": program.to_string_lossy() })
         }).collect::<Vec<_>>(),
+        "code_execution": {
+            "python": found.python.as_ref().ok().map(|program| program.to_string_lossy()),
+            "trouble": found.python.as_ref().err(),
+        },
         "providers": config.providers.values().map(|provider| {
             serde_json::json!({
                 "name": provider.name,

@@ -1,6 +1,7 @@
 //! The process's side of a run: the warden, the runtime, the signals, the control socket.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -9,6 +10,7 @@ use super::context::Context;
 use super::{CliError, record, signals};
 use crate::config::Config;
 use crate::control::{Control, Watch};
+use crate::jobs::{ReapJournal, sweep_journals};
 use crate::journal::{JournalError, Masker, RunDir};
 use crate::model::{EventSink, Plan, RunRecord};
 use crate::pipeline::{Equipment, PipelineError, Stopped};
@@ -18,6 +20,7 @@ use crate::sandbox::{Warden, WardenOptions};
 pub struct Engine {
     runtime: Runtime,
     equipment: Equipment,
+    reap: ReapJournal,
 }
 
 /// What a run is driven with.
@@ -45,11 +48,13 @@ impl Engine {
         // The warden starts before the runtime has threads: it is forked from a small process.
         let warden = Warden::start(&WardenOptions { program: context.program.clone() })
             .map_err(PipelineError::from)?;
+        let reap = reap(&context.state, &warden)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))?;
-        Ok(Self { runtime, equipment: equipment(plan, config, trusted, warden, context)? })
+        let equipment = equipment(plan, config, trusted, warden, context)?;
+        Ok(Self { runtime, equipment, reap })
     }
 
     /// What masks secrets in everything that is written.
@@ -64,7 +69,7 @@ impl Engine {
         listener: EventSink,
         work: impl AsyncFnOnce(Drive) -> Result<RunRecord, PipelineError>,
     ) -> Result<(RunRecord, RunDir), CliError> {
-        let Self { runtime, equipment } = self;
+        let Self { runtime, equipment, reap } = self;
         let (cancel, stopped) = (CancellationToken::new(), Stopped::default());
         let result = runtime.block_on(async {
             signals::watch(&cancel, &stopped)?;
@@ -79,11 +84,29 @@ impl Engine {
         });
         // Threads that still read a dead connection must not hold up the end.
         runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+        drop(reap);
         match result {
             Ok(record) => Ok((record, dir)),
             Err(error) => Err(record::broken_off(error, stopped.get().copied(), &dir)),
         }
     }
+}
+
+/// Ends what dead engines left, and begins this one's own journal.
+fn reap(state: &Path, warden: &Warden) -> Result<ReapJournal, CliError> {
+    let swept = sweep_journals(state);
+    if swept.killed > 0 {
+        tracing::warn!(
+            "{} processes of killed engines were still there and were ended",
+            swept.killed
+        );
+    }
+    ReapJournal::begin(state, warden).map_err(|error| {
+        CliError::internal(format!(
+            "failed to begin the reap journal in {}: {error}",
+            state.display()
+        ))
+    })
 }
 
 fn equipment(

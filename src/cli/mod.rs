@@ -11,6 +11,7 @@ mod diff;
 mod doctor;
 mod engine;
 mod error;
+mod fence;
 mod eval;
 mod finish;
 mod flags;
@@ -37,6 +38,7 @@ mod selftest;
 mod show;
 mod signals;
 mod task;
+mod tool;
 mod trust;
 
 use std::process::ExitCode;
@@ -77,6 +79,8 @@ enum Command {
     Eval(eval::Args),
     Probe(probe::Probe),
     Stop(probe::Stop),
+    Tool(tool::Args),
+    Fence(fence::Args),
     Gc(gc::Args),
     Trust(trust::Args),
     Doctor(doctor::Args),
@@ -124,6 +128,8 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Eval(args) => args.run(),
         Command::Probe(args) => args.run(context),
         Command::Stop(args) => args.run(context),
+        Command::Tool(args) => args.run(context),
+        Command::Fence(args) => args.run(context),
         Command::Gc(args) => args.run(context),
         Command::Trust(args) => args.run(context),
         Command::Doctor(args) => args.run(context),

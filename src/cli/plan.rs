@@ -46,6 +46,7 @@ pub fn resolve(mut from: Ingredients<'_>) -> Result<(Plan, Config), CliError> {
         base: from.base.to_owned(),
         dirty: from.dirty,
         worker_limits: config.limits.worker(),
+        workers: config.workers.plan(),
         limits: RunLimits {
             max_parallel: config.limits.max_parallel.value,
             budget: config.limits.budget.value,

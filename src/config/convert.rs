@@ -137,9 +137,10 @@ pub fn models(value: &DeValue<'_>) -> Converted<Vec<ModelRef>> {
 pub fn wire(value: &DeValue<'_>) -> Converted<Wire> {
     match value.as_str() {
         Some("openai-chat") => Ok(Wire::OpenaiChat),
+        Some("openai-responses") => Ok(Wire::OpenaiResponses),
         Some("anthropic") => Ok(Wire::Anthropic),
         Some("scripted") => Ok(Wire::Scripted),
-        _ => Err("\"openai-chat\", \"anthropic\" or \"scripted\"".to_owned()),
+        _ => Err("\"openai-chat\", \"openai-responses\", \"anthropic\" or \"scripted\"".to_owned()),
     }
 }
 

@@ -12,8 +12,18 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 9] =
-    ["gates", "patch", "lanes", "judges", "limits", "providers", "tools", "workspace", "cache"];
+const SECTIONS: [&str; 10] = [
+    "gates",
+    "patch",
+    "lanes",
+    "judges",
+    "limits",
+    "providers",
+    "tools",
+    "workers",
+    "workspace",
+    "cache",
+];
 const GATES: [&str; 15] = [
     "check",
     "test",
@@ -102,6 +112,7 @@ impl Config {
                 "patch" => self.patch.read(layer, table),
                 "judges" => self.judges.read(layer, table),
                 "limits" => self.limits.read(layer, table),
+                "workers" => self.workers.read(layer, table),
                 "workspace" => self.workspace.read(layer, table),
                 "cache" => self.cache.read(layer, table),
                 "lanes" => self.read_lanes(layer, table),
@@ -187,6 +198,7 @@ impl Config {
         self.patch.environment(&mut layer);
         self.judges.environment(&mut layer);
         self.limits.environment(&mut layer);
+        self.workers.environment(&mut layer);
         self.workspace.environment(&mut layer);
         self.cache.environment(&mut layer);
         if layer.problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid(layer.problems)) }
@@ -365,7 +377,9 @@ impl ProviderConfig {
             Wire::Scripted if self.script.value.is_none() => {
                 Some((lacks("script"), "add script = \"PATH\" of its data file".to_owned()))
             }
-            Wire::OpenaiChat | Wire::Anthropic if self.base_url.value.is_empty() => {
+            Wire::OpenaiChat | Wire::OpenaiResponses | Wire::Anthropic
+                if self.base_url.value.is_empty() =>
+            {
                 Some((lacks("base_url"), "add base_url = \"http://HOST:PORT/v1\"".to_owned()))
             }
             _ => None,

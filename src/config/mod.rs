@@ -16,6 +16,7 @@ mod setting;
 mod starter;
 mod suggest;
 mod trust;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ pub use providers::{DEFAULT_MODELS_AS_OF, Price, ProviderConfig, maker};
 pub use setting::Setting;
 pub use starter::starter;
 pub use trust::{TrustError, TrustStore, content_hash};
+pub use workers::{SandboxUse, WorkerSettings};
 
 use crate::model::{JudgeId, MicroUsd, ModelRef, PatchPlan, WorkerLimits};
 
@@ -61,6 +63,8 @@ pub struct Config {
     pub limits: LimitSettings,
     /// `[providers.NAME]` and the built-in ones.
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// `[workers]`.
+    pub workers: WorkerSettings,
     /// `[workspace]`.
     pub workspace: WorkspaceSettings,
     /// `[cache]`.
@@ -229,6 +233,7 @@ impl Default for Config {
             patch: PatchSettings::default(),
             judges: JudgeSettings::default(),
             limits: LimitSettings::default(),
+            workers: WorkerSettings::default(),
             workspace: WorkspaceSettings::default(),
             cache: CacheSettings::default(),
             providers: providers::built_in(),

@@ -27,6 +27,8 @@ pub fn refusal(path: &str, value: &DeValue<'_>) -> Option<String> {
         "judges" => Some("it names who judges what this repository produces".to_owned()),
         "providers" => Some("it names a server and a key that goes there".to_owned()),
         "limits" => Some("it sets what a run may spend".to_owned()),
+        "workers" if path == "workers.sandbox" && value.as_str() == Some("strict") => None,
+        "workers" => Some("it sets what models may start on this machine".to_owned()),
         "workspace" => Some("it shows its history to models".to_owned()),
         "cache" => Some("it sets what of this machine's disk is used".to_owned()),
         _ => Some("nothing says that a stranger may set it".to_owned()),

@@ -76,6 +76,16 @@ const REST: &str = r#"
 # max_seconds = 3600
 # max_tool_iterations = 90
 
+# What workers may start: with sandbox = "strict" no model runs code (gates do). A candidate that fails a
+# gate goes back to its worker heal_rounds times.
+# [workers]
+# sandbox = "standard"
+# job_seconds = 1800
+# subtasks = 4
+# subtask_depth = 1
+# subtask_turns = 30
+# heal_rounds = 0
+
 # How many ancestors of the base `git log` shows in a workspace.
 # [workspace]
 # history = 50

@@ -59,11 +59,17 @@ pub enum Boundary {
     BallotReason,
     /// What was wrong with a model's reply, where it quotes the reply.
     ReplyFault,
+    /// A line of a background job's output that matched a watch pattern.
+    JobLine,
+    /// What a worker wants of a nested one.
+    Subtask,
+    /// A nested worker's closing words.
+    SubtaskAnswer,
 }
 
 impl Boundary {
     /// All, in the table's order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Task,
         Self::RepositoryInstructions,
         Self::GateCommand,
@@ -76,6 +82,9 @@ impl Boundary {
         Self::BaseFile,
         Self::BallotReason,
         Self::ReplyFault,
+        Self::JobLine,
+        Self::Subtask,
+        Self::SubtaskAnswer,
     ];
 
     /// The label of its fences.
@@ -93,6 +102,9 @@ impl Boundary {
             Self::BaseFile => "base file",
             Self::BallotReason => "ballot reason",
             Self::ReplyFault => "reply fault",
+            Self::JobLine => "job line",
+            Self::Subtask => "subtask description",
+            Self::SubtaskAnswer => "subtask answer",
         }
     }
 
@@ -109,6 +121,9 @@ impl Boundary {
             Self::BaseFile => "whoever may commit to the repository",
             Self::BallotReason => "a judge's model, which read foreign text",
             Self::ReplyFault => "a judge's or the synthesizer's model",
+            Self::JobLine => "the repository's files, and what inspection commands print",
+            Self::Subtask => "the model of the worker that hands the work on",
+            Self::SubtaskAnswer => "a nested worker's model",
         }
     }
 
@@ -134,6 +149,9 @@ impl Boundary {
             Self::Diff | Self::Answer | Self::Claims | Self::GateOutput => &["judge", "synth"],
             Self::BaseFile | Self::BallotReason => &["synth"],
             Self::ReplyFault => &["judge_retry", "synth_retry"],
+            Self::JobLine => &["job_notices"],
+            Self::Subtask => &["subtask"],
+            Self::SubtaskAnswer => &["subtask_result"],
         }
     }
 }
@@ -196,7 +214,10 @@ mod tests {
                 | Boundary::GateOutput
                 | Boundary::BaseFile
                 | Boundary::BallotReason
-                | Boundary::ReplyFault => assert!(!boundary.label().is_empty()),
+                | Boundary::ReplyFault
+                | Boundary::JobLine
+                | Boundary::Subtask
+                | Boundary::SubtaskAnswer => assert!(!boundary.label().is_empty()),
             }
         }
     }

@@ -58,7 +58,27 @@ fn shown(fence: &str) -> &str {
 
 /// What must hold of every fence of every text.
 pub(super) fn check(body: &str) -> Fenced {
-    let text = Untrusted::new("candidate 1", body);
+    check_text(Untrusted::new("candidate 1", body))
+}
+
+/// The same of bytes, whole and cut to `max`.
+pub(super) fn check_bytes(bytes: &[u8], max: usize) {
+    let text = Untrusted::bytes("candidate 1", bytes);
+    let fenced = check_text(text.clone());
+    assert_eq!(restore_bytes(shown(&fenced.text)), bytes, "every byte can be read back");
+    assert_eq!(read_back(&fenced.text).as_deref(), Some(bytes));
+    let options = FenceOptions { max_bytes: Some(max), ..options() };
+    let cut = fencer().fence_with(&text, &options);
+    let kept = restore_bytes(shown(&cut.text));
+    assert!(bytes.starts_with(&kept), "a beginning is kept");
+    // Brackets that only now stand at the end are escaped beyond the budget.
+    assert!(shown(&cut.text).len() <= max + 80, "{} of {max}", shown(&cut.text).len());
+    let folded = folded(shown(&cut.text));
+    assert!(!holds_marker(&folded), "{:?}", cut.text);
+}
+
+fn check_text(text: Untrusted) -> Fenced {
+    let body = text.body().to_owned();
     let fenced = fencer().fence_with(&text, &options());
     let seen = shown(&fenced.text);
     let folded = folded(seen);
@@ -161,7 +181,8 @@ fn check_cut(body: &str) {
 // contract C23
 #[test]
 fn ids_are_keyed_by_run_label_and_body() {
-    let id = |secret: u8, label: &str, body: &str| Fencer::new([secret; 32]).id(label, body);
+    let id =
+        |secret: u8, label: &str, body: &str| Fencer::new([secret; 32]).id(label, body.as_bytes());
     assert_eq!(id(1, "a", "x"), id(1, "a", "x"));
     for other in [id(2, "a", "x"), id(1, "b", "x"), id(1, "a", "y"), id(1, "ax", "")] {
         assert_ne!(id(1, "a", "x"), other);

@@ -25,10 +25,10 @@ pub(super) struct Parts<'a> {
 }
 
 /// Cuts `body` as `options` say.
-pub(super) fn cut<'a>(body: &'a str, options: &FenceOptions) -> Parts<'a> {
+pub(super) fn cut<'a>(body: &'a str, raw: &[(usize, u8)], options: &FenceOptions) -> Parts<'a> {
     let whole = Parts { head: body, tail: None, left_out: 0 };
     let Some(max) = options.max_bytes else { return whole };
-    let edits = edits(body, &options.delimiters);
+    let edits = edits(body, raw, &options.delimiters);
     if size(body, &edits) <= max {
         return whole;
     }

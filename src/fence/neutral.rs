@@ -22,14 +22,23 @@ pub struct Neutral {
 /// Neutralises `text`: fence markers, every block that `delimiters` name, control tokens, invisible
 /// characters and text that looks like an escape already. Linear in the length of `text`.
 pub fn neutralise(text: &str, delimiters: &[String]) -> Neutral {
-    let edits = edits(text, delimiters);
+    neutralise_raw(text, &[], delimiters)
+}
+
+/// The same for a text in which, at these offsets, U+FFFD stands for a byte that is no UTF-8.
+pub(super) fn neutralise_raw(text: &str, raw: &[(usize, u8)], delimiters: &[String]) -> Neutral {
+    let edits = edits(text, raw, delimiters);
+    let mut raw = raw.iter().peekable();
     let mut neutral =
         Neutral { text: String::with_capacity(text.len() + 8 * edits.len()), ..Neutral::default() };
     let mut from = 0;
     for at in &edits {
         let Some(c) = text[*at..].chars().next() else { continue };
         neutral.text.push_str(&text[from..*at]);
-        escape::push(&mut neutral.text, c);
+        match raw.next_if(|(offset, _)| offset == at) {
+            Some((_, byte)) => escape::push_byte(&mut neutral.text, *byte),
+            None => escape::push(&mut neutral.text, c),
+        }
         neutral.invisible += usize::from(is_invisible(c));
         from = at + c.len_utf8();
     }
@@ -39,8 +48,9 @@ pub fn neutralise(text: &str, delimiters: &[String]) -> Neutral {
 }
 
 /// Offsets of the characters to escape, in order, each once.
-pub(super) fn edits(text: &str, delimiters: &[String]) -> Vec<usize> {
+pub(super) fn edits(text: &str, raw: &[(usize, u8)], delimiters: &[String]) -> Vec<usize> {
     let mut edits = invisible_and_escapes(text);
+    edits.extend(raw.iter().map(|(at, _)| *at));
     edits.extend(tokens::find(text));
     let stream = Stream::of(text, false);
     edits.extend(stream.markers());
@@ -63,7 +73,7 @@ fn invisible_and_escapes(text: &str) -> Vec<usize> {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         match byte {
-            b'<' if escape::parse(&bytes[at..]).is_some() => found.push(at),
+            b'<' if escape::is_like(&bytes[at..]) => found.push(at),
             b'\n' | b'\t' | b' '..=b'~' => {}
             0..=0x7f => found.push(at),
             _ => {

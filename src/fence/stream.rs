@@ -5,8 +5,7 @@
 
 use std::ops::Range;
 
-use aho_corasick::AhoCorasick;
-use bstr::ByteSlice;
+use bstr::{ByteSlice, Finder};
 
 use super::fold::{Glyph, ascii_glyph, glyph};
 
@@ -121,19 +120,18 @@ impl Stream {
         is_bare.then_some(word..word)
     }
 
-    /// Offsets of the first characters of every place where one of `needles` can be read.
+    /// Offsets of the first characters of every place where one of `needles` can be read, places that
+    /// overlap included.
     pub(super) fn delimiters(&self, needles: &[Needle]) -> Vec<usize> {
-        let is_looked_for = |needle: &&Needle| (1..=LONGEST).contains(&needle.bytes.len());
-        let patterns: Vec<&[u8]> =
-            needles.iter().filter(is_looked_for).map(|needle| needle.bytes.as_slice()).collect();
-        // Only a list of patterns beyond any caller's could not be built.
-        let Ok(automaton) = AhoCorasick::new(&patterns) else { return Vec::new() };
-        let mut found: Vec<usize> = automaton
-            .find_overlapping_iter(&self.bytes)
-            .map(|found| self.offset(found.start()))
-            .collect();
-        found.sort_unstable();
-        found.dedup();
+        let mut found = Vec::new();
+        for needle in needles.iter().filter(|needle| (1..=LONGEST).contains(&needle.bytes.len())) {
+            let finder = Finder::new(&needle.bytes);
+            let mut from = 0;
+            while let Some(at) = self.bytes.get(from..).and_then(|rest| finder.find(rest)) {
+                found.push(self.offset(from + at));
+                from += at + 1;
+            }
+        }
         found
     }
 }

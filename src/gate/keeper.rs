@@ -27,7 +27,7 @@ use crate::model::{
     CandidateId, CommandSpec, EventSink, Flag, GateKind, GatePlan, GateReport, RunEvent, TreeId,
     Verdict, Warning,
 };
-use crate::repo::{Dependencies, RepoError, Reused, Standing, Wish};
+use crate::repo::{Dependencies, GateLayer, RepoError, Reused, Standing, Wish};
 use crate::sandbox::toolchain::Toolchains;
 use crate::sandbox::{Launch, Tier};
 
@@ -67,6 +67,17 @@ pub struct BaseGates {
     pub(super) runs: BTreeMap<GateKind, Outcome>,
     /// Tracked files that the base's own gates changed.
     pub(super) rewritten: Vec<String>,
+    /// What workers may see of it.
+    pub(super) shown: Shown,
+}
+
+/// What a worker's workspace may hold besides the base.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    /// What is carried, without files of secrets.
+    carried: GateLayer,
+    /// Whether secrets were given to the gates, so that what they wrote may hold some.
+    secret: bool,
 }
 
 impl BaseGates {
@@ -166,11 +177,13 @@ impl Gatekeeper {
             layer: None,
             runs: BTreeMap::new(),
             rewritten: Vec::new(),
+            shown: Shown::default(),
         };
         if self.plan.setup.is_none() && self.plan.check.is_none() && self.plan.test.is_none() {
             return Ok(gates);
         }
         let standing = self.stand(events).await?;
+        gates.shown = self.shown(&standing);
         let below = standing.layer.clone().map(|layer| Arc::new(layer) as Layer);
         let tree = self.lay(self.grounds.base(), below.clone()).await?;
         let reused = report::reused(&standing);
@@ -236,15 +249,39 @@ impl Gatekeeper {
         gates: &BaseGates,
     ) -> Result<Layer, GateError> {
         let ended = |report: &GateReport| report.verdict.is_pass() || report.verdict.is_fail();
-        let secret = |(name, _): &(OsString, _)| Masker::names_secret(&name.to_string_lossy());
-        if !gates.reports.iter().all(ended)
-            || !gates.rewritten.is_empty()
-            || self.env.iter().any(secret)
-        {
+        if !gates.reports.iter().all(ended) || !gates.rewritten.is_empty() || self.has_secrets() {
             return Ok(layer);
         }
         let grounds = self.grounds.clone();
         blocking(move || grounds.keep(layer, &standing).map_err(GateError::from)).await
+    }
+
+    fn has_secrets(&self) -> bool {
+        self.env.iter().any(|(name, _)| Masker::names_secret(&name.to_string_lossy()))
+    }
+
+    pub(super) fn shown(&self, standing: &Standing) -> Shown {
+        let secret = standing.secret || self.has_secrets();
+        Shown { carried: standing.carried.clone(), secret }
+    }
+
+    /// What lies under the workers' workspaces: what is carried, and what setup and the base's gates wrote.
+    /// Where these were given secrets, by a variable or a file that was named, a model sees only what is
+    /// carried.
+    ///
+    /// # Errors
+    /// [`GateError`] when the engine itself can't go on.
+    pub async fn under_workers(
+        &self,
+        base: &BaseGates,
+        events: &EventSink,
+    ) -> Result<GateLayer, GateError> {
+        if base.reports.is_empty() {
+            return Ok(self.stand(events).await?.carried);
+        }
+        let written = base.layer.as_ref().and_then(|layer| layer.downcast_ref::<GateLayer>());
+        let whole = written.filter(|_| !base.shown.secret && base.rewritten.is_empty());
+        Ok(whole.unwrap_or(&base.shown.carried).clone())
     }
 
     /// The plan's commands in their order.

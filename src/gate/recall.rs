@@ -46,10 +46,11 @@ impl Gatekeeper {
             return Ok(None);
         };
         let standing = self.stand(events).await?;
+        let shown = self.shown(&standing);
         let (Reused::Same(_), Some(layer)) = (&standing.reused, standing.layer) else {
             return Ok(None);
         };
         let layer = Some(Arc::new(layer) as Layer);
-        Ok(Some(BaseGates { reports, layer, runs, rewritten }))
+        Ok(Some(BaseGates { reports, layer, runs, rewritten, shown }))
     }
 }

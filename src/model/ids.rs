@@ -66,6 +66,10 @@ id!(
     JobId
 );
 id!(
+    /// One leased workspace, told from every other one, whatever its path.
+    LeaseId
+);
+id!(
     /// A judge definition's id (`correctness`).
     JudgeId
 );

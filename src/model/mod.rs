@@ -31,11 +31,12 @@ pub use gate::{
     Verdict,
 };
 pub use ids::{
-    ArtifactId, CandidateId, CommitId, Family, JobId, JudgeId, LaneId, RunId, RunToken, TreeId,
+    ArtifactId, CandidateId, CommitId, Family, JobId, JudgeId, LaneId, LeaseId, RunId, RunToken,
+    TreeId,
 };
 pub use plan::{
-    CheckTool, CommandSpec, GatePlan, JudgePlan, Lane, ModelRef, Origin, PatchPlan, Plan,
-    RunLimits, Wire, WorkerLimits,
+    CheckTool, CommandSpec, GatePlan, JudgePlan, Lane, ModelRef, NestedLimits, Origin, PatchPlan,
+    Plan, RunLimits, Wire, WorkerLimits, WorkerPlan,
 };
 pub use record::{
     BaseRecord, CandidateRecord, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption, RunKind,

@@ -51,6 +51,8 @@ impl fmt::Display for Origin {
 pub enum Wire {
     /// OpenAI chat completions.
     OpenaiChat,
+    /// OpenAI responses.
+    OpenaiResponses,
     /// Anthropic messages.
     Anthropic,
     /// A script in a data file: no server at all.
@@ -219,6 +221,42 @@ pub struct WorkerLimits {
     pub max_output_tokens: u32,
 }
 
+/// Limits of the workers that one worker run may hand work to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NestedLimits {
+    /// How many in one worker run; 0 means none.
+    pub most: u32,
+    /// How deep: 1 means that a nested worker can't have one itself.
+    pub depth: u32,
+    /// Tool rounds of each.
+    pub turns: u32,
+}
+
+impl Default for NestedLimits {
+    fn default() -> Self {
+        Self { most: 4, depth: 1, turns: 30 }
+    }
+}
+
+/// What workers may start, beside asking their model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerPlan {
+    /// The longest that a background job may run, in seconds.
+    pub job_seconds: u64,
+    /// Whether a model may run code in the sandbox; else that is left to the operator.
+    pub code: bool,
+    /// Nested workers.
+    pub nested: NestedLimits,
+    /// How often a candidate that failed a gate goes back to its worker.
+    pub heal_rounds: u32,
+}
+
+impl Default for WorkerPlan {
+    fn default() -> Self {
+        Self { job_seconds: 1800, code: true, nested: NestedLimits::default(), heal_rounds: 0 }
+    }
+}
+
 /// Limits of the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunLimits {
@@ -254,6 +292,9 @@ pub struct Plan {
     pub judging: JudgePlan,
     /// Limits of each worker run.
     pub worker_limits: WorkerLimits,
+    /// What workers may start. Records of before it was there have the built-in values.
+    #[serde(default)]
+    pub workers: WorkerPlan,
     /// Limits of the whole run.
     pub limits: RunLimits,
     /// Seed of everything that is drawn by chance.

@@ -3,9 +3,7 @@
 //! Format: git's `Documentation/gitformat-pack` for deltas; a line of data is a length letter (`A` to `Z`
 //! for 1 to 26 bytes, `a` to `z` for 27 to 52) and groups of five base-85 digits for four bytes.
 
-use std::io::Read;
-
-use flate2::read::ZlibDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 
 use super::cursor::Cursor;
 use super::refuse::{Detail, refuse};
@@ -79,8 +77,8 @@ fn payload(cursor: &mut Cursor<'_>) -> Result<Option<Payload>, Refusal> {
         return Err(corrupt(cursor, "ends the binary data without a blank line"));
     }
     cursor.advance();
-    let data =
-        inflate(&packed, size).ok_or_else(|| corrupt(cursor, "ends data of another size"))?;
+    let data = inflate(&packed, size)
+        .ok_or_else(|| corrupt(cursor, "ends damaged data, or data of another size"))?;
     Ok(Some(Payload { method, size, packed, data }))
 }
 
@@ -132,12 +130,14 @@ pub(super) fn encode(data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Unpacks at most one byte more than the size that must come out.
+/// Unpacks at most one byte more than the size that must come out. As for git, data without a whole and right
+/// end (the checksum) is damaged, even where all of its bytes came out.
 fn inflate(packed: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut data = Vec::new();
-    let limit = u64::try_from(size).ok()? + 1;
-    ZlibDecoder::new(packed).take(limit).read_to_end(&mut data).ok()?;
-    (data.len() == size).then_some(data)
+    data.try_reserve_exact(size.checked_add(1)?).ok()?;
+    let mut stream = Decompress::new(true);
+    let end = stream.decompress_vec(packed, &mut data, FlushDecompress::Finish).ok()?;
+    (end == Status::StreamEnd && data.len() == size).then_some(data)
 }
 
 /// The new contents.
@@ -248,5 +248,22 @@ mod tests {
         let packed = encoder.finish().unwrap();
         assert_eq!(inflate(&packed, 10), None);
         assert_eq!(inflate(&packed, 1 << 20).unwrap().len(), 1 << 20);
+    }
+    #[test]
+    fn data_with_a_damaged_or_missing_checksum_is_refused() {
+        use flate2::{Compression, write::ZlibEncoder};
+        use std::io::Write;
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(b"fifteen bytes..").unwrap();
+        let packed = encoder.finish().unwrap();
+        assert_eq!(inflate(&packed, 15).unwrap(), b"fifteen bytes..");
+        for kept in 0..packed.len() {
+            assert_eq!(inflate(&packed[..kept], 15), None, "{kept} bytes");
+        }
+        for at in packed.len() - 4..packed.len() {
+            let mut damaged = packed.clone();
+            damaged[at] ^= 1;
+            assert_eq!(inflate(&damaged, 15), None, "byte {at}");
+        }
     }
 }

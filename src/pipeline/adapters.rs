@@ -12,7 +12,7 @@ use crate::gate::{BaseGates, GateError, Gatekeeper, gated};
 use crate::journal::{Entry, RunDir};
 use crate::model::{Admission, CandidateId, EventSink, Flag, GatePlan, GateReport, TreeId};
 use crate::patch::{self, Rules};
-use crate::repo::Store;
+use crate::repo::{GateLayer, Store};
 
 /// Admission by `patch`, over the run's store.
 pub struct PatchAdmit {
@@ -61,6 +61,8 @@ pub struct GateProve {
     pub cancel: CancellationToken,
     /// What the base gave.
     pub base: tokio::sync::OnceCell<BaseGates>,
+    /// What lies under the workers' workspaces.
+    pub under_workers: tokio::sync::OnceCell<GateLayer>,
     /// What the journal knows of them.
     pub memory: Arc<Memory>,
     /// Masks what the gates print: they may be given secrets by name, and judges read their reports.
@@ -72,6 +74,16 @@ impl GateProve {
     /// runs them again only where what they left to the candidates is gone.
     async fn base_gates(&self) -> Result<&BaseGates, PipelineError> {
         self.base.get_or_try_init(|| self.recalled_or_run()).await
+    }
+
+    /// What lies under the workers' workspaces, found once. A run that goes on may have to run the base's
+    /// gates for it.
+    pub async fn under_workers(&self) -> Result<&GateLayer, PipelineError> {
+        let find = || async {
+            let base = self.base_gates().await?;
+            Ok(self.keeper.under_workers(base, &self.events).await?)
+        };
+        self.under_workers.get_or_try_init(find).await
     }
 
     async fn recalled_or_run(&self) -> Result<BaseGates, PipelineError> {
@@ -101,7 +113,7 @@ fn ran(gates: &BaseGates) -> bool {
     !gates.reports.iter().any(|report| report.verdict.is_infra())
 }
 
-impl Prove for GateProve {
+impl Prove for Arc<GateProve> {
     fn base(&self) -> BoxFuture<'_, Result<Vec<GateReport>, PipelineError>> {
         async move { Ok(self.masked(self.base_gates().await?.reports.clone())) }.boxed()
     }

@@ -14,6 +14,7 @@ use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, lay};
 use super::memory::Memory;
 use super::models::Models;
+use super::python;
 use super::run::{Assignment, Given, Stopped, execute};
 use super::survey::Survey;
 use super::tell::Teller;
@@ -22,12 +23,14 @@ use super::{Admit, Fuse, Judge, Phases, PipelineError, Weigh};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
+use crate::jobs::{JobBook, JobLimits};
 use crate::journal::{Masker, RunDir};
 use crate::model::{EventSink, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
 use crate::patch::Rules;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
-use crate::tools::Registry;
+use crate::tools::{CodeExecution, Registry};
+use crate::worker::{DelegateSubtask, Voice};
 
 /// What a command asks the pipeline to do.
 pub struct Commission {
@@ -241,36 +244,51 @@ impl Builder {
         self,
         limit: CancellationToken,
     ) -> Result<RunRecord, PipelineError> {
-        let phases = self.phases()?;
+        let phases = self.phases().await?;
         let order = self.order(limit)?;
         execute(order, &phases, &self.dir, self.tell.clone(), &self.cancel).await
     }
 
-    fn phases(&self) -> Result<Phases, PipelineError> {
+    async fn phases(&self) -> Result<Phases, PipelineError> {
         let plan = &self.frame.plan;
         let config = &self.equipment.config;
         let models = Models::connect(plan, config, &self.dir, &self.tell, &self.memory)?;
         let fencer = Fencer::new(self.dir.fence_secret()?);
         let listening = (self.tell.sink(), self.cancel.clone());
         let (judge, fuse) = judging(plan, &self.layers, &models, &fencer, &self.store, listening)?;
-        let work =
-            (self.frame.kind == RunKind::Run).then(|| self.work(models, fencer)).transpose()?;
+        let prove = Arc::new(self.prove()?);
+        let work = match self.frame.kind {
+            RunKind::Run => Some(self.work(models, fencer, prove.clone()).await?),
+            _ => None,
+        };
         Ok(Phases {
             work: work.map(|work| Box::new(work) as _),
             admit: admit(&self.store, plan),
-            prove: Box::new(self.prove()?),
+            prove: Box::new(prove),
             weigh: weigh(&self.store, plan),
             judge,
             fuse,
         })
     }
 
-    fn work(&self, models: Models, fencer: Fencer) -> Result<LoopWork, PipelineError> {
+    async fn work(
+        &self,
+        models: Models,
+        fencer: Fencer,
+        prove: Arc<GateProve>,
+    ) -> Result<LoopWork, PipelineError> {
+        let workers = &self.frame.plan.workers;
+        let limits =
+            JobLimits { ceiling: Duration::from_secs(workers.job_seconds), ..JobLimits::default() };
         Ok(LoopWork::new(Shop {
             store: self.store.clone(),
+            prove,
             models,
-            registry: registry(&self.frame.tools)?,
+            registry: self.registry().await?,
+            tools: self.frame.tools.clone(),
+            jobs: JobBook::new(limits),
             templates: self.layers.templates.clone(),
+            voice: Voice::new(self.layers.templates.clone(), fencer.clone()),
             fencer,
             instructions: self.frame.instructions(),
             launcher: self.sandbox.launcher.clone(),
@@ -278,6 +296,25 @@ impl Builder {
             memory: self.memory.clone(),
             events: self.tell.sink(),
         }))
+    }
+
+    /// The workers' tools but for the one that makes nested workers, which belongs to one worker run.
+    async fn registry(&self) -> Result<Registry, PipelineError> {
+        known_tools(&self.frame.tools)?;
+        let standard = Registry::standard();
+        let wanted = self.frame.plan.workers.code
+            && self.frame.tools.get(CodeExecution::NAME).copied().unwrap_or(true);
+        let Some(launcher) = self.sandbox.launcher.as_ref().filter(|_| wanted) else {
+            return Ok(standard);
+        };
+        let (path, home) = (&self.equipment.path, &self.equipment.home);
+        Ok(match python::find(launcher, path, home).await {
+            Ok(python) => standard.with(Arc::new(CodeExecution::new(python))),
+            Err(why) => {
+                tracing::info!("code_execution is not offered: {why}");
+                standard
+            }
+        })
     }
 
     fn prove(&self) -> Result<GateProve, PipelineError> {
@@ -306,6 +343,7 @@ impl Builder {
             events: self.tell.sink(),
             cancel: self.cancel.clone(),
             base: tokio::sync::OnceCell::new(),
+            under_workers: tokio::sync::OnceCell::new(),
             memory: self.memory.clone(),
             dir: self.dir.clone(),
         })
@@ -427,17 +465,17 @@ pub(super) fn judging(
     Ok((Some(Box::new(desk)), fuse))
 }
 
-/// The workers' tools, without those that the config switches off.
-fn registry(toggles: &BTreeMap<String, bool>) -> Result<Registry, PipelineError> {
-    let all = Registry::standard();
-    let known = all.keys();
+/// Whether every tool that the config switches is one of this version, whether or not it is offered here.
+fn known_tools(toggles: &BTreeMap<String, bool>) -> Result<(), PipelineError> {
+    let more = [CodeExecution::NAME, DelegateSubtask::NAME].map(str::to_owned);
+    let known: Vec<String> = Registry::standard().keys().into_iter().chain(more).collect();
     if let Some(name) = toggles.keys().find(|name| !known.contains(name)) {
         return Err(PipelineError::Config(format!(
             "[tools] names `{name}`, and there is no such tool; known: {}",
             known.join(", ")
         )));
     }
-    Ok(all.toggled(toggles))
+    Ok(())
 }
 
 /// What diffs may do, by the plan; their sizes are the built-in ones.

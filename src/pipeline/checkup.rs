@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::python;
 use crate::repo::{Spaces, Tried};
-use crate::sandbox::{Permit, Warden, toolchain};
+use crate::sandbox::{Launcher, Permit, Warden, toolchain};
 
 /// What was found.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Checkup {
     pub workspace: &'static str,
     /// Tools by name.
     pub toolchains: Vec<(String, PathBuf)>,
+    /// The Python of `code_execution`, or why models are not offered that tool.
+    pub python: Result<PathBuf, String>,
 }
 
 /// Attacks the sandbox, tries the ways to make workspaces in `state`, and looks for tools.
@@ -34,6 +37,10 @@ pub async fn checkup(warden: &Warden, state: &Path, path: &OsStr, home: &Path) -
     let place = state.join("try");
     let spaces = Spaces::try_all(warden, &place, report.tier.can_mount());
     let _ = std::fs::remove_dir_all(&place);
+    let python = match Permit::grant(&report, false) {
+        Ok(permit) => python::find(&Launcher::new(warden.clone(), permit), path, home).await,
+        Err(_) => Err("not tried: no sandbox was proved".to_owned()),
+    };
     let probes = report.probes.iter();
     Checkup {
         tier: report.tier.name(),
@@ -43,5 +50,6 @@ pub async fn checkup(warden: &Warden, state: &Path, path: &OsStr, home: &Path) -
         workspaces: spaces.tried().to_vec(),
         workspace: spaces.backend().name(),
         toolchains: toolchain::discover(path, home).found,
+        python: python.map(|python| python.program),
     }
 }

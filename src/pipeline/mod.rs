@@ -16,6 +16,7 @@ mod layers;
 mod memory;
 mod models;
 mod phases;
+mod python;
 mod replay;
 mod resume;
 mod run;

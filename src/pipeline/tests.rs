@@ -162,6 +162,7 @@ fn plan(attempts: u32) -> Plan {
         },
         patch: PatchPlan::default(),
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 8 },
+        workers: Default::default(),
         worker_limits: WorkerLimits {
             max_tool_iterations: 1,
             max_seconds: None,

@@ -1,5 +1,6 @@
 //! A loop worker's attempt: a leased workspace, a run token of its own, a prompt, and the diff it left.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,28 +8,38 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::adapters::GateProve;
 use super::memory::Memory;
 use super::models::Models;
 use super::{Attempt, PipelineError, Work};
 use crate::fanout::LaneRun;
 use crate::fence::Fencer;
-use crate::jobs::{RunScope, mint_token};
+use crate::jobs::{JobBook, JobTable, RunScope, mint_token};
 use crate::model::{EventSink, Plan, RunToken, Stop};
 use crate::patch;
 use crate::prompt::{GateCommand, Instructions, Templates, WorkerSystem, WorkerTask, variation};
+use crate::provider::Provider;
 use crate::repo::{Store, Workspace};
 use crate::sandbox::{Launch, Launcher};
-use crate::tools::{Registry, ToolContext};
-use crate::worker::{LoopWorker, WorkerInput, WorkerOutcome};
+use crate::tools::{Jobs, Registry, ToolContext};
+use crate::worker::{DelegateDesk, DelegateSubtask, LoopWorker, Voice, WorkerInput, WorkerOutcome};
 
 /// What every attempt of a run shares.
 pub struct Shop {
     /// The run's store.
     pub store: Arc<Store>,
+    /// The run's gates: what the base's left lies under the workspaces.
+    pub prove: Arc<GateProve>,
     /// The run's models.
     pub models: Models,
-    /// The workers' tools.
+    /// The tools that all workers have.
     pub registry: Registry,
+    /// Which tools the config switches on or off.
+    pub tools: BTreeMap<String, bool>,
+    /// The background jobs of all workers.
+    pub jobs: JobBook,
+    /// How the engine speaks to workers.
+    pub voice: Voice,
     /// The prompts.
     pub templates: Templates,
     /// The run's fences.
@@ -86,13 +97,18 @@ impl Shop {
         cancel: CancellationToken,
     ) -> Result<Attempt, Failure> {
         let (shop, lane) = (self.clone(), run.id.clone());
-        let workspace =
-            blocking(move || shop.store.lease(&lane)).await?.map_err(workspace_failure)?;
+        let below = self.prove.under_workers().await.map_err(workspace_failure)?.clone();
+        let workspace = blocking(move || shop.store.lease_over(&lane, &below)).await?;
+        let workspace = workspace.map_err(workspace_failure)?;
         let workspace = Arc::new(workspace);
         let token = mint_token();
-        let scope = self.launcher.clone().map(|launcher| RunScope::new(token.clone(), launcher));
+        let table = self.jobs.open(&run.id);
+        let scope = self
+            .launcher
+            .clone()
+            .map(|launcher| RunScope::new(token.clone(), launcher).with_table(table.clone()));
         let input = self
-            .input(&run, workspace.clone(), token, cancel)
+            .input(&run, (workspace.clone(), token, table), cancel)
             .map_err(|error| ("internal", error.to_string()))?;
         let outcome = LoopWorker::run(input).await;
         if let Some(scope) = scope {
@@ -106,8 +122,7 @@ impl Shop {
     fn input(
         &self,
         run: &LaneRun,
-        workspace: Arc<Workspace>,
-        token: RunToken,
+        (workspace, token, table): (Arc<Workspace>, RunToken, JobTable),
         cancel: CancellationToken,
     ) -> Result<WorkerInput, PipelineError> {
         let render = |context: &dyn crate::prompt::PromptContext| {
@@ -115,14 +130,20 @@ impl Shop {
             rendered.map(|prompt| prompt.text).map_err(|e| PipelineError::Config(e.to_string()))
         };
         let launch = self.launcher.clone().map(|launcher| Arc::new(launcher) as Arc<dyn Launch>);
+        let jobs = launch.is_some().then(|| Jobs { table, book: self.jobs.clone() });
+        let context =
+            ToolContext { jobs, ..ToolContext::new(workspace, token, launch, cancel.clone()) };
+        let system = render(&WorkerSystem)?;
+        let provider = self.models.provider(&run.lane.model)?;
         Ok(WorkerInput {
             lane: run.id.clone(),
-            provider: self.models.provider(&run.lane.model)?,
+            toolbox: Arc::new(self.toolbox(run, provider.clone(), &system)),
+            provider,
             model: run.lane.model.model.clone(),
-            toolbox: Arc::new(self.registry.clone()),
-            context: ToolContext { workspace, token, launch, cancel: cancel.clone() },
+            context,
             limits: self.plan.worker_limits,
-            system: render(&WorkerSystem)?,
+            system,
+            voice: self.voice.clone(),
             task_message: render(&self.task(run))?,
             past: self.memory.conversation(&run.id)?,
             seed: Some(run.seed),
@@ -130,6 +151,31 @@ impl Shop {
             events: self.events.clone(),
             cancel,
         })
+    }
+
+    /// The tools of one worker run.
+    fn toolbox(&self, run: &LaneRun, provider: Arc<dyn Provider>, system: &str) -> Registry {
+        let nested = self.plan.workers.nested;
+        if nested.most == 0 || nested.depth == 0 {
+            return self.registry.toggled(&self.tools);
+        }
+        let memory = self.memory.clone();
+        let desk = DelegateDesk {
+            lane: run.id.clone(),
+            provider,
+            model: run.lane.model.model.clone(),
+            limits: self.plan.worker_limits,
+            nested,
+            system: system.to_owned(),
+            task: self.plan.task.as_ref().map(|task| task.text.clone()).unwrap_or_default(),
+            voice: self.voice.clone(),
+            seed: Some(run.seed),
+            temperature: run.lane.temperature,
+            events: self.events.clone(),
+            // A conversation that can't be read is asked anew.
+            past: Arc::new(move |lane| memory.conversation(lane).unwrap_or_default()),
+        };
+        self.registry.with(Arc::new(DelegateSubtask::new(desk))).toggled(&self.tools)
     }
 
     fn task(&self, run: &LaneRun) -> WorkerTask {

@@ -18,9 +18,9 @@ mod tests;
 
 pub(crate) use context::inline;
 pub use context::{
-    CandidateView, GateCommand, GateFailure, GateView, Instructions, JudgeRetry, JudgeSystem,
-    JudgeTask, SynthBallot, SynthFile, SynthRetry, SynthSystem, SynthTask, WorkerSystem,
-    WorkerTask,
+    CandidateView, GateCommand, GateFailure, GateView, Instructions, JobNotices, JudgeRetry,
+    JudgeSystem, JudgeTask, Subtask, SubtaskResult, SynthBallot, SynthFile, SynthRetry,
+    SynthSystem, SynthTask, WorkerSystem, WorkerTask,
 };
 pub use error::PromptError;
 pub use field::{Field, PromptContext};

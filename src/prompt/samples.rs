@@ -56,6 +56,35 @@ pub(super) fn worker() -> Vec<Box<dyn PromptContext>> {
             rounds_left: 1,
         }),
         Box::new(GateFailure { gate: "apply".to_owned(), ..GateFailure::default() }),
+        Box::new(JobNotices {
+            notices: vec![
+                ("job fast/1#1 ended: exit 0".to_owned(), None),
+                (
+                    "job fast/1#2 wrote a line that you watch for:".to_owned(),
+                    Some(HOSTILE.to_owned()),
+                ),
+            ],
+            waited: true,
+        }),
+        Box::new(JobNotices {
+            notices: vec![("job fast/1#1 ended: exit 0".to_owned(), None)],
+            waited: false,
+        }),
+        Box::new(Subtask {
+            task: "Fix the parser.".to_owned(),
+            description: HOSTILE.to_owned(),
+            read_only: true,
+            turns: 20,
+        }),
+        Box::new(Subtask { task: "Fix the parser.".to_owned(), ..Subtask::default() }),
+        Box::new(SubtaskResult {
+            number: 1,
+            how: "PARTIAL: its turn cap of 20 rounds cut it off".to_owned(),
+            jobs: vec!["fast/1#1".to_owned()],
+            killed: vec!["fast/1#2".to_owned()],
+            answer: HOSTILE.to_owned(),
+        }),
+        Box::new(SubtaskResult { how: "it failed".to_owned(), ..SubtaskResult::default() }),
     ]
 }
 

@@ -66,6 +66,18 @@ const OWN_FIELDS: [&str; 11] = [
     "messages",
 ];
 
+/// Such fields of OpenAI responses: the server keeps nothing, so that nothing can be gone on with.
+const OWN_RESPONSES_FIELDS: [&str; 8] = [
+    "input",
+    "instructions",
+    "max_output_tokens",
+    "store",
+    "include",
+    "background",
+    "conversation",
+    "previous_response_id",
+];
+
 /// A model server as the operator configured it.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -113,7 +125,10 @@ impl Endpoint {
     /// # Errors
     /// When one of them is a field that the engine sets itself.
     pub(super) fn extra_body(&self) -> Result<Map<String, Value>, ProviderError> {
-        match self.body.keys().find(|key| OWN_FIELDS.contains(&key.as_str())) {
+        let of_responses =
+            |key: &str| self.wire == Wire::OpenaiResponses && OWN_RESPONSES_FIELDS.contains(&key);
+        let own = |key: &&String| OWN_FIELDS.contains(&key.as_str()) || of_responses(key);
+        match self.body.keys().find(own) {
             None => Ok(self.body.clone()),
             Some(key) => {
                 let message = format!(
@@ -126,7 +141,7 @@ impl Endpoint {
         }
     }
 
-    /// The URL of `resource` (`chat/completions`, `messages`) under the base URL.
+    /// The URL of `resource` (`chat/completions`, `responses`, `messages`) under the base URL.
     pub(super) fn url(&self, resource: &str) -> Result<Url, ProviderError> {
         let fail = |why: &str| {
             // The URL itself is not repeated: it may hold credentials.

@@ -1,7 +1,7 @@
 //! The wire: how a request reaches a model and how its answer comes back.
 //!
-//! Lives here: the `Provider` trait, its dialects (OpenAI chat, Anthropic messages, scripted) and its
-//! decorators (retry, rate, budget, prices). A stack is built from the inside out:
+//! Lives here: the `Provider` trait, its dialects (OpenAI chat, OpenAI responses, Anthropic messages,
+//! scripted) and its decorators (retry, rate, circuit, budget, prices). A stack is built from the inside out:
 //! `Retrying(Metered(connect(endpoint)))`, so that every single try is reserved and settled.
 //! Never here: tools, git, prompts.
 
@@ -16,6 +16,7 @@ mod openai;
 pub mod prices;
 mod rate;
 mod refusal;
+mod responses;
 mod retry;
 pub mod scripted;
 mod sse;
@@ -63,6 +64,7 @@ pub trait Provider: Send + Sync {
 pub fn connect(endpoint: &Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
     Ok(match endpoint.wire {
         Wire::OpenaiChat => Arc::new(openai::OpenaiChat::new(endpoint)?),
+        Wire::OpenaiResponses => Arc::new(responses::OpenaiResponses::new(endpoint)?),
         Wire::Anthropic => Arc::new(anthropic::Anthropic::new(endpoint)?),
         Wire::Scripted => {
             let script = Script::load(Path::new(&endpoint.base_url))

@@ -1,4 +1,5 @@
-//! The run's bare repository on disk: its own objects, configuration and one branch; no hooks.
+//! The run's bare repository on disk, and each workspace's over it: own objects, configuration and one
+//! branch; no hooks.
 //!
 //! Written by hand, because a template of the system or the user must not get in. Never here: objects.
 
@@ -53,7 +54,7 @@ pub(crate) struct Base {
 
 /// Lays out the directory, without objects and branch. Doing it again changes nothing.
 pub(crate) fn lay_out(dir: &Path) -> Result<()> {
-    for sub in ["objects/pack", "objects/info", "refs/heads", "info", "worktrees"] {
+    for sub in ["objects/pack", "objects/info", "refs/heads", "info"] {
         let path = dir.join(sub);
         files::make_private(&path).at("create", &path)?;
     }
@@ -79,6 +80,35 @@ pub(crate) fn complete(dir: &Path, base: &Base, shallow: &[String]) -> Result<()
     write.push((dir.join("bakeoff.json"), mark.at("write", dir)?));
     for (path, text) in write {
         files::replace(&path, text.as_bytes()).at("write", &path)?;
+    }
+    Ok(())
+}
+
+/// Lays out a workspace's own repository in a fresh directory: the base is borrowed from the run's at
+/// `run`, `HEAD` is `commit`, and what is added lies here alone, where no other lane looks.
+///
+/// Two directories below the run's own, which the paths in it say.
+pub(crate) fn lay_out_lane(dir: &Path, run: &Path, commit: &str) -> Result<()> {
+    for sub in ["objects/info", "refs/heads", "info"] {
+        let path = dir.join(sub);
+        files::make_private(&path).at("create", &path)?;
+    }
+    let line = format!("{commit}\n");
+    let mut parts = vec![
+        ("HEAD", line.clone()),
+        (BRANCH, line),
+        ("config", CONFIG.replace("bare = true", "bare = false")),
+        ("info/attributes", ATTRIBUTES.to_owned()),
+        ("objects/info/alternates", "../../../repo.git/objects\n".to_owned()),
+    ];
+    match fs::read_to_string(run.join("shallow")) {
+        Ok(border) => parts.push(("shallow", border)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        Err(e) => return Err(e).at("read", run),
+    }
+    for (name, text) in parts {
+        let path = dir.join(name);
+        fs::write(&path, text).at("write", &path)?;
     }
     Ok(())
 }

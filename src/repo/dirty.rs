@@ -12,6 +12,7 @@ use super::edit::Edits;
 use super::eol::{self, Text};
 use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files;
+use super::object_db::Objects;
 use super::objects::{Leaf, read_blob};
 use super::scan::read_below;
 use super::user::UserRepo;
@@ -150,7 +151,7 @@ fn clean(
         Text::Always => Ok(eol::to_lf(bytes)),
         Text::Auto => {
             let stored = index.get_path(path_of(path), 0).map(|entry| entry.id);
-            let odb = repo.odb().doing("open the object store")?;
+            let odb = Objects::of(repo)?;
             let stored = stored.and_then(|id| read_blob(&odb, id).ok());
             let keep = eol::looks_binary(&bytes) || stored.is_some_and(|s| s.contains(&b'\r'));
             Ok(if keep { bytes } else { eol::to_lf(bytes) })

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use git2::{Odb, Oid};
+use git2::Oid;
 
 use super::error::Result;
+use super::object_db::Objects;
 use super::objects::{Entry, Leaf, TREE, canonical, read_tree, write_tree};
 
 /// What is to be at each path: a leaf in place of whatever is there, or nothing.
@@ -22,7 +23,7 @@ pub(crate) struct Change {
 }
 
 /// The tree that `edits` make of `base`. Directories that become empty go away.
-pub(crate) fn edit_tree(odb: &Odb<'_>, base: Oid, edits: &Edits) -> Result<Oid> {
+pub(crate) fn edit_tree(odb: &Objects<'_>, base: Oid, edits: &Edits) -> Result<Oid> {
     let flat: Vec<(&[u8], Option<Leaf>)> =
         edits.iter().map(|(path, leaf)| (path.as_slice(), *leaf)).collect();
     match edit_level(odb, read_tree(odb, base)?, &flat)? {
@@ -34,7 +35,7 @@ pub(crate) fn edit_tree(odb: &Odb<'_>, base: Oid, edits: &Edits) -> Result<Oid> 
 type Level<'a> = BTreeMap<&'a [u8], (Option<Option<Leaf>>, Vec<(&'a [u8], Option<Leaf>)>)>;
 
 fn edit_level(
-    odb: &Odb<'_>,
+    odb: &Objects<'_>,
     mut entries: Vec<Entry>,
     edits: &[(&[u8], Option<Leaf>)],
 ) -> Result<Option<Oid>> {
@@ -65,7 +66,7 @@ fn edit_level(
 
 /// Edits below a name at which nothing itself is edited. Deletions below a leaf leave the leaf.
 fn edit_below(
-    odb: &Odb<'_>,
+    odb: &Objects<'_>,
     old: Option<Entry>,
     below: &[(&[u8], Option<Leaf>)],
 ) -> Result<Option<(u32, Oid)>> {
@@ -79,7 +80,7 @@ fn edit_below(
 }
 
 /// The paths on which two trees disagree, sorted. Modes are compared in canonical form.
-pub(crate) fn compare(odb: &Odb<'_>, old: Oid, new: Oid) -> Result<Vec<Change>> {
+pub(crate) fn compare(odb: &Objects<'_>, old: Oid, new: Oid) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     compare_trees(odb, Some(old), Some(new), &mut Vec::new(), &mut changes)?;
     changes.sort_by(|a, b| a.path.cmp(&b.path));
@@ -87,7 +88,7 @@ pub(crate) fn compare(odb: &Odb<'_>, old: Oid, new: Oid) -> Result<Vec<Change>> 
 }
 
 fn compare_trees(
-    odb: &Odb<'_>,
+    odb: &Objects<'_>,
     old: Option<Oid>,
     new: Option<Oid>,
     prefix: &mut Vec<u8>,
@@ -135,7 +136,7 @@ pub(crate) fn to_edits(changes: &[Change]) -> Edits {
 }
 
 /// What a tree has at a path: a leaf, or the mode of a directory with its id.
-pub(crate) fn lookup(odb: &Odb<'_>, tree: Oid, path: &[u8]) -> Result<Option<Leaf>> {
+pub(crate) fn lookup(odb: &Objects<'_>, tree: Oid, path: &[u8]) -> Result<Option<Leaf>> {
     let mut at = Leaf { mode: TREE, id: tree };
     for name in path.split(|b| *b == b'/') {
         if at.mode != TREE {
@@ -155,7 +156,7 @@ mod tests {
     use crate::repo::objects::{FILE, list};
     use git2::ObjectType;
 
-    fn paths(odb: &Odb<'_>, tree: Oid) -> Vec<String> {
+    fn paths(odb: &Objects<'_>, tree: Oid) -> Vec<String> {
         let items = list(odb, tree).unwrap();
         items.into_iter().map(|i| String::from_utf8(i.path).unwrap()).collect()
     }
@@ -164,7 +165,7 @@ mod tests {
     fn edits_touch_only_their_paths_and_compare_finds_them_again() {
         let dir = tempfile::tempdir().unwrap();
         let repo = git2::Repository::init_bare(dir.path()).unwrap();
-        let odb = repo.odb().unwrap();
+        let odb = Objects::of(&repo).unwrap();
         let leaf = |text: &str| {
             Some(Leaf { mode: FILE, id: odb.write(ObjectType::Blob, text.as_bytes()).unwrap() })
         };

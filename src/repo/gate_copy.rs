@@ -7,11 +7,11 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use git2::Odb;
 use rustix::fs::{AtFlags, Timespec, Timestamps};
 
 use super::edit::Change;
 use super::error::{IoContext, Result};
+use super::object_db::Objects;
 use super::objects::{self, Item};
 use super::output::GateLayer;
 use super::store::Store;
@@ -19,7 +19,7 @@ use super::{files, layer};
 
 /// Makes the copy in a directory that is not there yet.
 pub(crate) fn make(
-    odb: &Odb<'_>,
+    odb: &Objects<'_>,
     to: &Path,
     store: &Store,
     changes: &[Change],

@@ -9,12 +9,13 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use git2::{Oid, Repository};
+use git2::Oid;
 
 use super::edit::{self, Change, Edits, edit_tree, to_edits};
-use super::error::{GitContext, IoContext, RepoError, Result, lossy};
+use super::error::{IoContext, RepoError, Result, lossy};
 use super::files;
 use super::lease::Lease;
+use super::object_db::ObjectStore;
 use super::objects::{self, Item, oid};
 use super::output::{GateLayer, Part};
 use super::scan::{Scan, Untracked};
@@ -33,7 +34,7 @@ pub struct GateTree {
     base_tree: Oid,
     tree: Oid,
     changes: Vec<Change>,
-    git_dir: PathBuf,
+    objects: Arc<ObjectStore>,
     below: GateLayer,
     lease: Lease,
 }
@@ -73,7 +74,7 @@ impl Store {
             let own = dir.join("tree");
             Place::Copy { at: if tier.can_mount() { self.seen_at(&own) } else { own } }
         };
-        let (base, git_dir) = (self.shared_items(), self.git_dir().to_owned());
+        let (base, objects) = (self.shared_items(), self.objects());
         let below = layer.cloned().unwrap_or_default();
         Ok(GateTree {
             dir,
@@ -82,7 +83,7 @@ impl Store {
             base_tree: self.tree(),
             tree,
             changes,
-            git_dir,
+            objects,
             below,
             lease,
         })
@@ -149,11 +150,11 @@ impl GateTree {
             }
             Place::Copy { .. } => self.read_copy()?,
         };
-        let repo = Repository::open_bare(&self.git_dir).doing("open the run's store")?;
-        let odb = repo.odb().doing("open the run's store")?;
-        let on_disk = edit_tree(&odb, self.base_tree, &edits)?;
-        // Modes of old trees are not canonical; what counts is what they mean.
-        let differ = edit::compare(&odb, self.tree, on_disk)?;
+        let differ = self.objects.with(|odb| {
+            let on_disk = edit_tree(odb, self.base_tree, &edits)?;
+            // Modes of old trees are not canonical; what counts is what they mean.
+            edit::compare(odb, self.tree, on_disk)
+        })?;
         if let Some(first) = differ.first() {
             let (path, count) = (lossy(&first.path), differ.len());
             return Err(RepoError::Mismatch(format!("{path:?} and {} more", count - 1)));
@@ -185,8 +186,9 @@ impl GateTree {
         let items = gate_copy::listing(&self.base, &self.changes);
         // A tree of its own holds what was below it. Where the base has nothing, a file that is removed
         // from an overlay leaves no mark.
+        let GateLayer { parts, carried, .. } = self.below;
         let (written, below) = match &self.place {
-            Place::Overlay { .. } => (gate_copy::listing(&[], &self.changes), self.below.parts),
+            Place::Overlay { .. } => (gate_copy::listing(&[], &self.changes), parts),
             Place::Copy { .. } => (items.clone(), Vec::new()),
         };
         let missing = gate_copy::missing(&upper, &written)?;
@@ -200,6 +202,6 @@ impl GateTree {
         files::remove(&work).at("clean", &work)?;
         let rewritten = rewritten.iter().map(|path| lossy(path)).collect();
         let parts = [Part::leased(upper, self.lease, None)].into_iter().chain(below).collect();
-        Ok(GateLayer { parts, rewritten })
+        Ok(GateLayer { parts, rewritten, carried })
     }
 }

@@ -7,9 +7,10 @@
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use git2::{ObjectType, Odb, Oid};
+use git2::{ObjectType, Oid};
 
 use super::error::{RepoError, Result};
+use super::object_db::Objects;
 use super::objects::{self, GITLINK, TREE, canonical};
 
 /// The most bytes that the ancestors' own files may have together.
@@ -38,7 +39,7 @@ struct Commit {
 ///
 /// # Errors
 /// When the base itself is not there.
-pub(crate) fn window(odb: &Odb<'_>, base: Oid, most: u32) -> Result<Window> {
+pub(crate) fn window(odb: &Objects<'_>, base: Oid, most: u32) -> Result<Window> {
     let mut known = HashMap::new();
     let mut order = Vec::new();
     let mut waiting = BinaryHeap::from([(i64::MAX, base)]);
@@ -92,7 +93,11 @@ impl Window {
     ///
     /// # Errors
     /// When a tree of the base is not there or is malformed; its files are not looked at.
-    pub(crate) fn gather(&mut self, odb: &Odb<'_>, have: &dyn Fn(Oid) -> bool) -> Result<Vec<Oid>> {
+    pub(crate) fn gather(
+        &mut self,
+        odb: &Objects<'_>,
+        have: &dyn Fn(Oid) -> bool,
+    ) -> Result<Vec<Oid>> {
         let mut gatherer = Gatherer { odb, have, met: HashSet::new(), found: Vec::new() };
         let mut bytes = 0;
         let mut shown = 0;
@@ -126,7 +131,7 @@ impl Window {
 }
 
 struct Gatherer<'a> {
-    odb: &'a Odb<'a>,
+    odb: &'a Objects<'a>,
     have: &'a dyn Fn(Oid) -> bool,
     met: HashSet<Oid>,
     found: Vec<Oid>,
@@ -154,13 +159,13 @@ impl Gatherer<'_> {
 
     /// The bytes of what was found from an index on; nothing when one is not there.
     fn size_since(&self, index: usize) -> Option<usize> {
-        let size = |id: &Oid| self.odb.read_header(*id).ok().map(|(size, _)| size);
+        let size = |id: &Oid| self.odb.size(*id);
         self.found[index..].iter().map(size).sum()
     }
 }
 
-fn read(odb: &Odb<'_>, id: Oid) -> Result<Commit> {
-    let raw = objects::read(odb, id, ObjectType::Commit)?;
+fn read(odb: &Objects<'_>, id: Oid) -> Result<Commit> {
+    let raw = odb.read(id, ObjectType::Commit)?;
     parse(&raw).ok_or_else(|| RepoError::Mismatch(format!("commit {id} is malformed")))
 }
 
@@ -199,7 +204,7 @@ mod tests {
         }
 
         fn commit(&self, parents: &[Oid], time: i64, text: &[u8]) -> Oid {
-            let odb = self.repo.odb().unwrap();
+            let odb = Objects::of(&self.repo).unwrap();
             let id = odb.write(ObjectType::Blob, text).unwrap();
             let entry = objects::Entry { name: b"f".to_vec(), mode: objects::FILE, id };
             let tree = objects::write_tree(&odb, vec![entry]).unwrap();
@@ -218,7 +223,7 @@ mod tests {
         let right = made.commit(&[root], 3, b"right");
         let merge = made.commit(&[left, right], 4, b"merge");
         let base = made.commit(&[merge], 5, b"base");
-        let odb = made.repo.odb().unwrap();
+        let odb = Objects::of(&made.repo).unwrap();
         let shown = |most| {
             let window = window(&odb, base, most).unwrap();
             (window.commits, window.border)
@@ -240,7 +245,7 @@ mod tests {
         let lost = Oid::from_bytes(&[9; 20]).unwrap();
         let second = made.commit(&[old, lost], 5, b"second");
         let base = made.commit(&[second], 10, b"base");
-        let odb = made.repo.odb().unwrap();
+        let odb = Objects::of(&made.repo).unwrap();
         let mut window = window(&odb, base, 50).unwrap();
         assert_eq!(window.commits, [base, second]);
         assert_eq!(window.border, [second]);
@@ -256,7 +261,7 @@ mod tests {
         let huge = made.commit(&[], 1, &vec![b'x'; MOST_BYTES + 1]);
         let small = made.commit(&[huge], 2, b"small");
         let base = made.commit(&[small], 3, b"base");
-        let odb = made.repo.odb().unwrap();
+        let odb = Objects::of(&made.repo).unwrap();
         let mut window = window(&odb, base, 50).unwrap();
         window.gather(&odb, &|_| false).unwrap();
         assert_eq!((window.commits, window.border), (vec![base, small], vec![small]));

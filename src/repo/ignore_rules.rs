@@ -6,11 +6,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use git2::Odb;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::error::Result;
+use super::object_db::Objects;
 use super::objects::{GITLINK, Item, LINK, parents, read_blob};
 
 /// The rules of one tree.
@@ -22,7 +22,7 @@ pub(crate) struct IgnoreRules {
 
 impl IgnoreRules {
     /// Reads the rules out of a tree's listing.
-    pub(crate) fn of(odb: &Odb<'_>, items: &[Item]) -> Result<Self> {
+    pub(crate) fn of(odb: &Objects<'_>, items: &[Item]) -> Result<Self> {
         let mut by_dir = HashMap::new();
         for item in items {
             let dir = match item.path.strip_suffix(b".gitignore") {

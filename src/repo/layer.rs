@@ -9,13 +9,14 @@ use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use git2::{Odb, Oid, Repository};
+use git2::{Oid, Repository};
 use rustix::fs::{AtFlags, FileType, Mode, Timestamps};
 
 use super::cache::{self, CacheEntry, Kind, Label};
 use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files::{self, Stamp};
 use super::listing::{self, GONE};
+use super::object_db::Objects;
 use super::objects::{self, GITLINK, Item};
 use super::scan::{Scan, Untracked};
 use super::{lease, parallel};
@@ -222,7 +223,7 @@ pub(crate) fn write(
     let open = || Repository::open_bare(objects).doing("open the object store");
     let stamps = parallel::map(items.len(), open, |repo, index| {
         let item = &items[index];
-        let bytes = leaf_bytes(&repo.odb().doing("open the object store")?, item)?;
+        let bytes = leaf_bytes(&Objects::of(repo)?, item)?;
         let shown = || making.join(lossy(&item.path));
         files::write_leaf(root.as_fd(), &item.path, item.leaf.mode, &bytes, Some(times))
             .map_err(|source| RepoError::Io { action: "write", path: shown(), source })
@@ -239,7 +240,7 @@ pub(crate) fn write(
 }
 
 /// A leaf's bytes; a submodule has none of its own.
-pub(crate) fn leaf_bytes(odb: &Odb<'_>, item: &Item) -> Result<Vec<u8>> {
+pub(crate) fn leaf_bytes(odb: &Objects<'_>, item: &Item) -> Result<Vec<u8>> {
     if item.leaf.mode == GITLINK { Ok(Vec::new()) } else { objects::read_blob(odb, item.leaf.id) }
 }
 
@@ -354,7 +355,7 @@ mod tests {
     fn sample(dir: &Path) -> (Repository, Vec<Item>) {
         let repo = Repository::init_bare(dir).unwrap();
         let items = {
-            let odb = repo.odb().unwrap();
+            let odb = Objects::of(&repo).unwrap();
             let leaf = |mode, text: &[u8]| {
                 Some(Leaf { mode, id: odb.write(ObjectType::Blob, text).unwrap() })
             };
@@ -418,7 +419,7 @@ mod tests {
         let (repo, first) = sample(&dir.path().join("git"));
         let cache = dir.path().join("cache");
         assert_eq!(only(&cache, &repo, &first, 1).dirs().len(), 1);
-        let odb = repo.odb().unwrap();
+        let odb = Objects::of(&repo).unwrap();
         let mut items = first.clone();
         let mut deepest = 1;
         for n in 2..12 {

@@ -4,9 +4,10 @@
 
 use std::collections::HashSet;
 
-use git2::{ObjectType, Odb, Oid};
+use git2::{ObjectType, Oid};
 
 use super::error::{GitContext, RepoError, Result, lossy};
+use super::object_db::Objects;
 
 /// A regular file.
 pub(crate) const FILE: u32 = 0o100_644;
@@ -63,25 +64,13 @@ pub(crate) fn oid(hex: &str) -> Result<Oid> {
 }
 
 /// A blob's bytes.
-pub(crate) fn read_blob(odb: &Odb<'_>, id: Oid) -> Result<Vec<u8>> {
-    read(odb, id, ObjectType::Blob)
-}
-
-/// Any object's bytes, if it is of that kind.
-pub(crate) fn read(odb: &Odb<'_>, id: Oid, kind: ObjectType) -> Result<Vec<u8>> {
-    let object = odb.read(id).map_err(|_| RepoError::MissingObject {
-        id: id.to_string(),
-        what: "the repository".to_owned(),
-    })?;
-    if object.kind() != kind {
-        return Err(RepoError::Mismatch(format!("object {id} is no {kind}")));
-    }
-    Ok(object.data().to_vec())
+pub(crate) fn read_blob(odb: &Objects<'_>, id: Oid) -> Result<Vec<u8>> {
+    odb.read(id, ObjectType::Blob)
 }
 
 /// A tree's entries in their stored order, with modes as stored.
-pub(crate) fn read_tree(odb: &Odb<'_>, id: Oid) -> Result<Vec<Entry>> {
-    let data = read(odb, id, ObjectType::Tree)?;
+pub(crate) fn read_tree(odb: &Objects<'_>, id: Oid) -> Result<Vec<Entry>> {
+    let data = odb.read(id, ObjectType::Tree)?;
     parse_tree(&data).ok_or_else(|| RepoError::Mismatch(format!("tree {id} is malformed")))
 }
 
@@ -99,8 +88,8 @@ fn parse_tree(mut data: &[u8]) -> Option<Vec<Entry>> {
 }
 
 /// Writes a tree; the entries may come in any order.
-pub(crate) fn write_tree(odb: &Odb<'_>, entries: Vec<Entry>) -> Result<Oid> {
-    odb.write(ObjectType::Tree, &tree_bytes(entries)).doing("write a tree")
+pub(crate) fn write_tree(odb: &Objects<'_>, entries: Vec<Entry>) -> Result<Oid> {
+    odb.write(ObjectType::Tree, &tree_bytes(entries))
 }
 
 /// A tree's bytes; the entries may come in any order.
@@ -136,14 +125,19 @@ pub(crate) fn is_safe_name(name: &[u8]) -> bool {
 }
 
 /// All leaves of a tree, sorted by path, with canonical modes. Unsafe or doubled names are an error.
-pub(crate) fn list(odb: &Odb<'_>, tree: Oid) -> Result<Vec<Item>> {
+pub(crate) fn list(odb: &Objects<'_>, tree: Oid) -> Result<Vec<Item>> {
     let mut items = Vec::new();
     list_into(odb, tree, &mut Vec::new(), &mut items)?;
     items.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(items)
 }
 
-fn list_into(odb: &Odb<'_>, tree: Oid, prefix: &mut Vec<u8>, items: &mut Vec<Item>) -> Result<()> {
+fn list_into(
+    odb: &Objects<'_>,
+    tree: Oid,
+    prefix: &mut Vec<u8>,
+    items: &mut Vec<Item>,
+) -> Result<()> {
     let mut names = HashSet::new();
     for entry in read_tree(odb, tree)? {
         let length = prefix.len();
@@ -225,7 +219,7 @@ mod tests {
     fn a_tree_with_a_doubled_or_unsafe_name_is_not_listed() {
         let dir = tempfile::tempdir().unwrap();
         let repo = git2::Repository::init_bare(dir.path()).unwrap();
-        let odb = repo.odb().unwrap();
+        let odb = Objects::of(&repo).unwrap();
         let id = odb.write(ObjectType::Blob, b"x").unwrap();
         let entry = |name: &str, mode| Entry { name: name.into(), mode, id };
         let sub = write_tree(&odb, vec![entry("f", FILE)]).unwrap();

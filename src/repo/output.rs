@@ -4,10 +4,12 @@
 //! Never here: what a candidate wrote.
 
 use std::collections::HashSet;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use git2::{ObjectType, Oid};
+use rustix::fs::{AtFlags, FileType};
 
 use super::cache::CacheEntry;
 use super::error::{GitContext, IoContext, RepoError, Result, lossy};
@@ -23,6 +25,8 @@ use super::{files, upper};
 pub struct GateLayer {
     pub(crate) parts: Vec<Arc<Part>>,
     pub(crate) rewritten: Vec<String>,
+    /// The carried paths in it: all that is there is the checkout's.
+    pub(crate) carried: Vec<Vec<u8>>,
 }
 
 /// One directory of a [`GateLayer`].
@@ -97,9 +101,23 @@ impl GateLayer {
         &self.rewritten
     }
 
+    /// Adds the snapshot of a carried path.
+    pub(crate) fn carry(&mut self, path: &str, part: Arc<Part>) {
+        self.carried.push(path.trim_end_matches('/').as_bytes().to_vec());
+        self.parts.push(part);
+    }
+
     /// The directories, the topmost first.
     pub(crate) fn dirs(&self) -> impl Iterator<Item = &Path> {
         self.parts.iter().map(|part| part.dir.as_path())
+    }
+
+    /// What of it a worker's change must not bring in.
+    pub(crate) fn below(&self) -> Result<Below> {
+        let outputs = self.parts.iter().filter(|part| part.sources.is_none());
+        let open = |part: &Arc<Part>| files::open_dir(&part.dir).at("open", &part.dir);
+        let roots = outputs.map(open).collect::<Result<_>>()?;
+        Ok(Below { roots, carried: self.carried.clone() })
     }
 
     /// Proves that nothing of it hides or changes what the base tracks. Sources of an earlier base may
@@ -121,5 +139,30 @@ impl GateLayer {
             covered.extend(sources.iter().map(|item| item.path.as_slice()));
         }
         Ok(())
+    }
+}
+
+/// What lies under a workspace besides the base: it is no part of a worker's change, whatever the worker
+/// makes of it and whether the base ignores it or not.
+#[derive(Debug)]
+pub(crate) struct Below {
+    roots: Vec<OwnedFd>,
+    carried: Vec<Vec<u8>>,
+}
+
+impl Below {
+    /// Whether an untracked path is of a carried directory, or a file that setup or the base's gates
+    /// wrote. A new file beside their output is the worker's.
+    pub(crate) fn has(&self, path: &[u8], is_dir: bool) -> bool {
+        let is_carried = |carried: &Vec<u8>| {
+            let rest = path.strip_prefix(carried.as_slice());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        };
+        let is_file = |root: &OwnedFd| {
+            let stat = rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW);
+            let kind = stat.map(|stat| FileType::from_raw_mode(stat.st_mode));
+            kind.is_ok_and(|kind| matches!(kind, FileType::RegularFile | FileType::Symlink))
+        };
+        self.carried.iter().any(is_carried) || (!is_dir && self.roots.iter().any(is_file))
     }
 }

@@ -15,6 +15,8 @@ use super::cache::{self, CacheEntry, Kind, Label};
 use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files;
 use super::history::{self, Window};
+use super::object_db::Objects;
+use super::pack_file;
 
 /// How many packs may lie beside each other before the oldest alone is built on.
 const MOST_PACKS: usize = 16;
@@ -41,7 +43,7 @@ pub(crate) fn enter(cache: &Path, repo: &Repository, commit: Oid, most: u32) -> 
             (below, border) = (found, note.border);
             return Ok(());
         }
-        let odb = repo.odb().doing("open the object store")?;
+        let odb = Objects::of(repo)?;
         let window = history::window(&odb, commit, most)?;
         below = ancestor(cache, &window, most);
         let note = fill(dir, repo, window, &below)?;
@@ -104,7 +106,7 @@ fn packs_in(dir: &Path) -> PathBuf {
 
 /// Packs what the window needs and `below` does not have.
 fn fill(dir: &Path, repo: &Repository, mut window: Window, below: &[CacheEntry]) -> Result<Note> {
-    let odb = repo.odb().doing("open the object store")?;
+    let odb = Objects::of(repo)?;
     let theirs = Odb::new().doing("open the cache")?;
     for entry in below {
         let objects = entry.dir().join("objects");
@@ -117,7 +119,9 @@ fn fill(dir: &Path, repo: &Repository, mut window: Window, below: &[CacheEntry])
     let packs = making.join("pack");
     files::make_private(&packs).at("create", &packs)?;
     if !new.is_empty() {
-        write(repo, &making, &packs, &new)?;
+        // The library packs on one core, and looks for deltas that a run has no use for: its packs are read
+        // more often than they are moved.
+        pack_file::write(repo.path(), &new, &packs).map_err(of_base)?;
     }
     let done = dir.join("objects");
     // One whose own base was taken away may still be read: it stays until the cache is cleaned.
@@ -130,44 +134,12 @@ fn fill(dir: &Path, repo: &Repository, mut window: Window, below: &[CacheEntry])
     Ok(note)
 }
 
-fn write(repo: &Repository, making: &Path, packs: &Path, objects: &[Oid]) -> Result<()> {
-    let config = making.join("config");
-    let own = open_to_pack(repo, &config)?;
-    let mut builder = own.packbuilder().doing("collect the base tree")?;
-    builder.set_threads(0);
-    for id in objects {
-        builder.insert_object(*id, None).map_err(|e| missing(*id, &e))?;
-    }
-    builder.write(packs, 0o444).map_err(|e| missing(Oid::ZERO_SHA1, &e))?;
-    fs::remove_file(&config).at("remove", &config)?;
-    for entry in fs::read_dir(packs).at("list", packs)? {
-        let path = entry.at("list", packs)?.path();
-        File::open(&path).and_then(|file| file.sync_all()).at("write", &path)?;
-    }
-    Ok(())
-}
-
-/// A second handle on the user's repository with a configuration of our own: only the objects are the
-/// user's. Nothing is stored as a delta, because looking for one costs most of the time, and a run's
-/// pack is read more often than it is moved.
-fn open_to_pack(repo: &Repository, config: &Path) -> Result<Repository> {
-    // The library takes the largest size that it tries a delta for from the cache's size.
-    fs::write(config, "[pack]\n\tdeltaCacheSize = 1\n").at("write", config)?;
-    let own = Repository::open(repo.path()).doing("open the repository")?;
-    let config = git2::Config::open(config).doing("open the repository")?;
-    own.set_config(&config).doing("open the repository")?;
-    Ok(own)
-}
-
-fn missing(id: Oid, e: &git2::Error) -> RepoError {
-    if e.code() == git2::ErrorCode::NotFound {
-        let named = e.message().split(['(', ')', ' ']).find(|word| word.len() == 40);
-        let id = named.map_or_else(|| id.to_string(), str::to_owned);
-        return RepoError::MissingObject { id, what: "the base tree".into() };
-    }
-    RepoError::Git {
-        action: "collect the base tree".into(),
-        source: git2::Error::new(e.code(), e.class(), e.message()),
+fn of_base(error: RepoError) -> RepoError {
+    match error {
+        RepoError::MissingObject { id, .. } => {
+            RepoError::MissingObject { id, what: "the base tree".into() }
+        }
+        other => other,
     }
 }
 

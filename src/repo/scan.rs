@@ -16,6 +16,7 @@ use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files::{PAST, Stamp};
 use super::ignore_rules::IgnoreRules;
 use super::objects::{self, EXECUTABLE, FILE, GITLINK, Item, LINK, Leaf};
+use super::output::Below;
 
 /// The deepest nesting: each level holds a descriptor.
 const MAX_DEPTH: usize = 200;
@@ -51,8 +52,8 @@ pub(crate) enum Untracked<'a> {
     All,
     /// None.
     None,
-    /// Those that the rules don't ignore.
-    Unless(&'a IgnoreRules),
+    /// Those that neither the rules ignore nor were there before.
+    Unless(&'a IgnoreRules, &'a Below),
 }
 
 /// A walk through a directory, and what it found so far.
@@ -79,7 +80,9 @@ impl Scan<'_> {
         match self.untracked {
             Untracked::All => false,
             Untracked::None => true,
-            Untracked::Unless(rules) => rules.is_ignored(path, is_dir),
+            Untracked::Unless(rules, below) => {
+                rules.is_ignored(path, is_dir) || below.has(path, is_dir)
+            }
         }
     }
 }

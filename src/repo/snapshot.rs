@@ -295,6 +295,11 @@ fn is_left_out(path: &Path, kind: EntryKind) -> bool {
     }
 }
 
+/// Whether a carried path names a file of secrets.
+pub(crate) fn is_secret_path(path: &str) -> bool {
+    is_secret(path.trim_end_matches('/').rsplit('/').next().unwrap_or_default())
+}
+
 /// Files that hold a person's secrets wherever they lie.
 fn is_secret(name: &str) -> bool {
     const NAMES: [&str; 7] =

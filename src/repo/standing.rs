@@ -66,6 +66,10 @@ pub enum Reused {
 pub struct Standing {
     /// The layers.
     pub layer: Option<GateLayer>,
+    /// What is carried, alone and without files of secrets: what a worker may see, whatever the gates see.
+    pub carried: GateLayer,
+    /// Whether a file of secrets is carried along, because it was named itself.
+    pub secret: bool,
     /// Where the output in them is from.
     pub reused: Reused,
     /// What was not carried along as wished.
@@ -76,7 +80,14 @@ pub struct Standing {
 impl Standing {
     /// On the base alone.
     pub fn bare() -> Self {
-        Self { layer: None, reused: Reused::Nothing, notes: Vec::new(), keep: None }
+        Self {
+            layer: None,
+            carried: GateLayer::default(),
+            secret: false,
+            reused: Reused::Nothing,
+            notes: Vec::new(),
+            keep: None,
+        }
     }
 }
 
@@ -123,34 +134,37 @@ impl Store {
     /// When the cache can't be written. What can't be carried is noted, and is no error.
     pub fn stand(&self, wish: &Wish) -> Result<Standing> {
         let mut standing = Standing::bare();
-        let mut snapshots = Vec::new();
+        let (mut names, mut whole) = (Vec::new(), GateLayer::default());
         for path in &wish.carry {
-            snapshots.extend(self.snapshot(path, wish.patience, &mut standing.notes)?);
+            let taken = self.snapshot(path, wish.patience, &mut standing.notes)?;
+            let Some(entry) = taken else { continue };
+            names.push(name_of(Kind::Carry, &entry));
+            let part = Part::cached(snapshot::root(&entry), Arc::new(entry), None);
+            whole.carry(path, Arc::clone(&part));
+            match snapshot::is_secret_path(path) {
+                true => standing.secret = true,
+                false => standing.carried.carry(path, part),
+            }
         }
-        let names: Vec<String> =
-            snapshots.iter().map(|entry| name_of(Kind::Carry, entry)).collect();
-        let carried: Vec<Arc<Part>> = snapshots
-            .into_iter()
-            .map(|entry| Part::cached(snapshot::root(&entry), Arc::new(entry), None))
-            .collect();
+        let over = |parts| GateLayer { parts, ..whole.clone() };
         if wish.over {
             let family = self.family(wish, &names);
             let key = digest(&[family.as_bytes(), self.base_tree().as_str().as_bytes()]);
             if let Some((parts, note)) = open(self.cache(), &key) {
-                standing.layer = Some(GateLayer { parts, rewritten: Vec::new() });
+                standing.layer = Some(over(parts));
                 standing.reused = Reused::Same((now() - note.made).max(0).unsigned_abs());
                 return Ok(standing);
             }
             let mut below = names;
             if let Some(earlier) = self.earlier(&family)? {
                 standing.reused = Reused::Earlier(TreeId::new(earlier.note.tree));
-                standing.layer = Some(GateLayer { parts: earlier.parts, rewritten: Vec::new() });
+                standing.layer = Some(over(earlier.parts));
                 below = vec![format!("{}/{}", Kind::Setup.name(), earlier.key)];
             }
             standing.keep = Some(Keep { family, key, below });
         }
-        if standing.layer.is_none() && !carried.is_empty() {
-            standing.layer = Some(GateLayer { parts: carried, rewritten: Vec::new() });
+        if standing.layer.is_none() && !whole.parts.is_empty() {
+            standing.layer = Some(whole);
         }
         Ok(standing)
     }
@@ -229,7 +243,7 @@ impl Store {
         if !changes.is_empty() {
             parts.insert(0, self.newer_sources(changes, time)?);
         }
-        let layer = GateLayer { parts, rewritten: Vec::new() };
+        let layer = GateLayer { parts, ..GateLayer::default() };
         if layer.check(self.items()).is_err() {
             return Ok(None);
         }
@@ -282,7 +296,7 @@ impl Store {
         let mut parts = vec![own(UPPER, None)];
         parts.extend(sources.map(|(_, sources)| own(SOURCES, Some(sources))));
         parts.extend(layer.parts.into_iter().skip(parts.len()));
-        Ok(GateLayer { parts, rewritten: Vec::new() })
+        Ok(GateLayer { parts, rewritten: Vec::new(), carried: layer.carried })
     }
 
     /// Moves the output into its entry; false where the cache lies on another file system.

@@ -6,9 +6,9 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use git2::{ObjectType, Odb, Oid, Repository};
+use git2::{ObjectType, Oid, Repository};
 
 use super::bare::{self, Base};
 use super::dirty;
@@ -20,6 +20,7 @@ use super::gitdiff;
 use super::ignore_rules::IgnoreRules;
 use super::layer::{self, Stack};
 use super::lease::Lease;
+use super::object_db::{ObjectStore, Objects};
 use super::objects::{self, Item, oid, read_blob};
 use super::pack;
 use super::spaces::Spaces;
@@ -50,21 +51,11 @@ pub struct Store {
     stack: Arc<Stack>,
     items: Arc<[Item]>,
     rules: OnceLock<IgnoreRules>,
-    pool: Pool,
+    objects: Arc<ObjectStore>,
     gates: AtomicU64,
     spaces: Spaces,
     index: Arc<BaseIndex>,
     _own: Option<Lease>,
-}
-
-/// Open handles on the store's repository: a handle serves one thread at a time.
-#[derive(Default)]
-struct Pool(Mutex<Vec<Repository>>);
-
-impl std::fmt::Debug for Pool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Pool")
-    }
 }
 
 impl Store {
@@ -143,9 +134,10 @@ impl Store {
         early: Option<Stack>,
     ) -> Result<Self> {
         let tree = oid(&base.tree)?;
-        let repo = Repository::open_bare(&git_dir).doing("open the run's store")?;
+        let objects = Arc::new(ObjectStore::open(&git_dir)?);
         let (committed, items, listed) = {
-            let odb = repo.odb().doing("open the run's store")?;
+            let repo = Repository::open_bare(&git_dir).doing("open the run's store")?;
+            let odb = Objects::of(&repo)?;
             let committed =
                 repo.find_commit(oid(&base.user_commit)?).doing("read the base commit")?;
             let items = objects::list(&odb, tree)?;
@@ -181,7 +173,7 @@ impl Store {
             stack,
             items,
             rules: OnceLock::new(),
-            pool: Pool(Mutex::new(vec![repo])),
+            objects,
             gates: AtomicU64::new(0),
             _own: own,
         })
@@ -239,24 +231,18 @@ impl Store {
     /// Brings the objects of a tree of the user's repository into the store.
     pub(crate) fn import_tree(&self, user: &UserRepo, tree: Oid) -> Result<()> {
         let repo = user.repo();
-        let from = repo.odb().doing("open the object store")?;
+        let from = Objects::of(&repo)?;
         self.with_odb(|odb| copy_tree(&from, odb, tree))
     }
 
     /// Runs `work` on the objects, with a handle of its own.
-    pub(crate) fn with_odb<T>(&self, work: impl FnOnce(&Odb<'_>) -> Result<T>) -> Result<T> {
-        self.with_repo(|repo| work(&repo.odb().doing("open the run's store")?))
+    pub(crate) fn with_odb<T>(&self, work: impl FnOnce(&Objects<'_>) -> Result<T>) -> Result<T> {
+        self.objects.with(work)
     }
 
-    pub(crate) fn with_repo<T>(&self, work: impl FnOnce(&Repository) -> Result<T>) -> Result<T> {
-        let pooled = self.pool.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let repo = match pooled {
-            Some(repo) => repo,
-            None => Repository::open_bare(&self.git_dir).doing("open the run's store")?,
-        };
-        let result = work(&repo);
-        self.pool.0.lock().unwrap_or_else(PoisonError::into_inner).push(repo);
-        result
+    /// All objects of the run.
+    pub(crate) fn objects(&self) -> Arc<ObjectStore> {
+        Arc::clone(&self.objects)
     }
 
     pub(crate) fn rules(&self) -> Result<&IgnoreRules> {
@@ -319,7 +305,7 @@ fn lay_out(paths: &StorePaths) -> Result<StorePaths> {
 /// The layer of a commit's tree, of the objects of the user's repository.
 fn early_layer(cache: &Path, top: &str, git_dir: &Path, tree: Oid) -> Result<Stack> {
     let repo = Repository::open_bare(git_dir).doing("open the repository")?;
-    let items = objects::list(&repo.odb().doing("open the object store")?, tree)?;
+    let items = objects::list(&Objects::of(&repo)?, tree)?;
     layer::enter(cache, top, git_dir, tree, &items)
 }
 
@@ -349,10 +335,10 @@ fn import_base(
     git_dir: &Path,
 ) -> Result<Base> {
     let repo = Repository::open_bare(git_dir).doing("open the run's store")?;
-    let odb = repo.odb().doing("open the run's store")?;
+    let odb = Objects::of(&repo)?;
     let user_commit = oid(commit.as_str())?;
     let (tree, top_commit) = if dirty {
-        let put = |bytes: &[u8]| odb.write(ObjectType::Blob, bytes).doing("write a file");
+        let put = |bytes: &[u8]| odb.write(ObjectType::Blob, bytes);
         let tree = edit_tree(&odb, committed, &dirty::edits(user, &put)?)?;
         let unchanged = tree == committed;
         (tree, if unchanged { user_commit } else { commit_on(&odb, tree, user_commit)? })
@@ -370,16 +356,16 @@ fn import_base(
 }
 
 /// A commit with the uncommitted changes. Its name depends on nothing but them and the commit under it.
-fn commit_on(odb: &Odb<'_>, tree: Oid, parent: Oid) -> Result<Oid> {
+fn commit_on(odb: &Objects<'_>, tree: Oid, parent: Oid) -> Result<Oid> {
     let who = "bakeoff <bakeoff@localhost> 0 +0000";
     let text = format!(
         "tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\nUncommitted changes\n"
     );
-    odb.write(ObjectType::Commit, text.as_bytes()).doing("write the base commit")
+    odb.write(ObjectType::Commit, text.as_bytes())
 }
 
 /// Copies a tree and what it needs; a subtree that is there already is not walked.
-pub(crate) fn copy_tree(from: &Odb<'_>, to: &Odb<'_>, tree: Oid) -> Result<()> {
+pub(crate) fn copy_tree(from: &Objects<'_>, to: &Objects<'_>, tree: Oid) -> Result<()> {
     if to.exists(tree) {
         return Ok(());
     }
@@ -390,11 +376,11 @@ pub(crate) fn copy_tree(from: &Odb<'_>, to: &Odb<'_>, tree: Oid) -> Result<()> {
             _ if to.exists(entry.id) => {}
             _ => {
                 let bytes = read_blob(from, entry.id)?;
-                to.write(ObjectType::Blob, &bytes).doing("write a file")?;
+                to.write(ObjectType::Blob, &bytes)?;
             }
         }
     }
     // Last, so that a tree that is there is whole.
-    let bytes = objects::read(from, tree, ObjectType::Tree)?;
-    to.write(ObjectType::Tree, &bytes).doing("write a tree").map(|_| ())
+    let bytes = from.read(tree, ObjectType::Tree)?;
+    to.write(ObjectType::Tree, &bytes).map(drop)
 }

@@ -24,7 +24,7 @@ impl TreeStore for Store {
     }
 
     fn put_blob(&self, bytes: &[u8]) -> Result<ObjectId, StoreError> {
-        let written = self.with_odb(|odb| odb.write(ObjectType::Blob, bytes).doing("write a blob"));
+        let written = self.with_odb(|odb| odb.write(ObjectType::Blob, bytes));
         written.map(|id| ObjectId::new(id.to_string())).map_err(failed)
     }
 
@@ -45,8 +45,6 @@ pub struct Draft<'a> {
 struct Fresh {
     blobs: HashMap<String, Vec<u8>>,
     trees: HashMap<String, Vec<TreeEntry>>,
-    /// The trees in the order in which they came: children before their parents.
-    order: Vec<String>,
 }
 
 impl Store {
@@ -75,17 +73,16 @@ impl Draft<'_> {
     /// # Errors
     /// When the store can't be written.
     pub fn keep(self) -> Result<(), StoreError> {
-        let mut fresh = self.fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
-        for bytes in fresh.blobs.values() {
-            self.store.put_blob(bytes)?;
-        }
-        // Last, so that a tree that is there is whole.
-        for id in &fresh.order {
-            if let Some(entries) = fresh.trees.remove(id) {
-                self.store.put_tree(entries)?;
-            }
-        }
-        Ok(())
+        let fresh = self.fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let trees =
+            fresh.trees.into_iter().map(|(id, entries)| Ok((id, tree_bytes(inner(entries)?))));
+        let trees = trees.collect::<Result<Vec<_>, RepoError>>().map_err(failed)?;
+        let blobs = fresh.blobs.iter().map(|(id, bytes)| (id, ObjectType::Blob, bytes));
+        let trees = trees.iter().map(|(id, bytes)| (id, ObjectType::Tree, bytes));
+        let named = |(id, kind, bytes): (&String, _, _)| Ok((oid(id)?, kind, Vec::as_slice(bytes)));
+        // All at once, so that a tree that is there is whole.
+        let all = blobs.chain(trees).map(named).collect::<Result<Vec<_>, RepoError>>();
+        all.and_then(|all| self.store.objects().add(&all)).map_err(failed)
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Fresh) -> T) -> T {
@@ -116,10 +113,7 @@ impl TreeStore for Draft<'_> {
 
     fn put_tree(&self, entries: Vec<TreeEntry>) -> Result<TreeId, StoreError> {
         let id = named(ObjectType::Tree, &tree_bytes(inner(entries.clone()).map_err(failed)?))?;
-        self.with(|fresh| {
-            fresh.order.push(id.clone());
-            fresh.trees.insert(id.clone(), entries);
-        });
+        self.with(|fresh| fresh.trees.insert(id.clone(), entries));
         Ok(TreeId::new(id))
     }
 }

@@ -9,13 +9,14 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use git2::{ObjectType, Odb, Oid};
+use git2::{ObjectType, Oid};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::edit::{Change, Edits, lookup};
 use super::error::{GitContext, IoContext, RepoError, Result, lossy};
 use super::files;
+use super::object_db::Objects;
 use super::objects::{self, GITLINK, Item, Leaf, TREE, parents, read_blob};
 use super::scan::{open_below, read_leaf};
 
@@ -23,7 +24,7 @@ use super::scan::{open_below, read_leaf};
 const MAX_FILE: u64 = 1 << 30;
 
 /// Writes the changes that lead to `tree` into an empty upper directory, with times of now.
-pub(crate) fn write(odb: &Odb<'_>, upper: &Path, tree: Oid, changes: &[Change]) -> Result<()> {
+pub(crate) fn write(odb: &Objects<'_>, upper: &Path, tree: Oid, changes: &[Change]) -> Result<()> {
     let root = files::open_dir(upper).at("open", upper)?;
     for change in changes {
         if let Some(leaf) = change.new {
@@ -43,7 +44,7 @@ pub(crate) fn write(odb: &Odb<'_>, upper: &Path, tree: Oid, changes: &[Change]) 
 }
 
 /// The topmost paths that the tree no longer has: a directory of which nothing is left goes whole.
-fn whiteouts(odb: &Odb<'_>, tree: Oid, changes: &[Change]) -> Result<BTreeSet<Vec<u8>>> {
+fn whiteouts(odb: &Objects<'_>, tree: Oid, changes: &[Change]) -> Result<BTreeSet<Vec<u8>>> {
     let mut gone = BTreeSet::new();
     for change in changes.iter().filter(|change| change.new.is_none()) {
         let mut top = change.path.as_slice();

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use git2::{ErrorClass, ErrorCode, Repository, RepositoryOpenFlags};
 
 use super::error::{GitContext, RepoError, Result};
+use super::object_db::Objects;
 use super::objects::{GITLINK, LINK, TREE, canonical, list, oid, read_blob};
 use super::{edit, gitdiff, suggest};
 use crate::model::{CommitId, TreeId};
@@ -93,7 +94,7 @@ impl UserRepo {
         if entry.kind() != Some(git2::ObjectType::Blob) || mode == LINK || mode == TREE {
             return Ok(None);
         }
-        let odb = repo.odb().doing("open the object store")?;
+        let odb = Objects::of(&repo)?;
         read_blob(&odb, entry.id()).map(Some)
     }
 
@@ -113,7 +114,7 @@ impl UserRepo {
     pub fn files_below(&self, commit: &CommitId, dir: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
         let repo = self.repo();
         let Some(tree) = self.dir_at(&repo, commit, dir)? else { return Ok(Vec::new()) };
-        let odb = repo.odb().doing("open the object store")?;
+        let odb = Objects::of(&repo)?;
         let mut files = Vec::new();
         for item in list(&odb, tree)? {
             if item.leaf.mode != LINK && item.leaf.mode != GITLINK {
@@ -152,7 +153,7 @@ impl UserRepo {
         let base = oid(base.as_str())?;
         let repo = self.repo();
         let from = repo.merge_base(base, rev).unwrap_or(base);
-        let odb = repo.odb().doing("open the object store")?;
+        let odb = Objects::of(&repo)?;
         let tree = |id| repo.find_commit(id).doing("read the commit").map(|c| c.tree_id());
         let changes = edit::compare(&odb, tree(from)?, tree(rev)?)?;
         gitdiff::print(&changes, &|leaf| read_blob(&odb, leaf.id))

@@ -1,10 +1,9 @@
-//! A worker's workspace: leased, a real git worktree of the run's bare repository, and read back as a
-//! diff against the base.
+//! A worker's workspace: leased, a working tree with a git repository of its own over the run's, and
+//! read back as a diff against the base.
 //!
 //! Never here: a path opened on a model's behalf other than below the workspace's descriptor.
 
 use std::collections::HashMap;
-use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -19,8 +18,8 @@ use super::objects::{FILE, Leaf, read_blob};
 use super::output::GateLayer;
 use super::scan::{Found, Scan, Untracked};
 use super::store::Store;
-use super::{delta, gate_copy, gitdiff, layer};
-use crate::model::LaneId;
+use super::{bare, delta, gate_copy, gitdiff, layer};
+use crate::model::{LaneId, LeaseId};
 use crate::sandbox::{Mount, Mounted, Overlay};
 
 /// A worker's leased workspace: a directory with the base tree and the worker's changes. Everything
@@ -28,6 +27,8 @@ use crate::sandbox::{Mount, Mounted, Overlay};
 /// Dropping it removes it.
 #[derive(Debug)]
 pub struct Workspace {
+    /// This lease of it, told from every other one.
+    pub id: LeaseId,
     /// The open directory.
     pub root: OwnedFd,
     /// Its path as jobs see it, for messages and mounts; never for opening files in this process, for
@@ -41,7 +42,7 @@ pub struct Workspace {
     space: Space,
     lease: Option<Lease>,
     /// What lies between the base and the worker's changes.
-    _below: GateLayer,
+    below: GateLayer,
     /// Let go last: removing the directory takes the mount away at once, and in this process, while the
     /// warden would do one after the other.
     mounted: Option<Mounted>,
@@ -62,6 +63,7 @@ impl Workspace {
     pub fn borrowed(root: OwnedFd, path: PathBuf, git_dir: PathBuf) -> Self {
         let source = path.clone();
         Self {
+            id: fresh_id(),
             root,
             path,
             git_dir,
@@ -69,7 +71,7 @@ impl Workspace {
             index: None,
             space: Space::Foreign,
             lease: None,
-            _below: GateLayer::default(),
+            below: GateLayer::default(),
             mounted: None,
         }
     }
@@ -90,6 +92,10 @@ impl Workspace {
     }
 }
 
+fn fresh_id() -> LeaseId {
+    LeaseId::new(crate::sandbox::mint_secret())
+}
+
 impl Store {
     /// Leases a fresh workspace with the base tree for a lane. What a dead owner left of it is cleared.
     ///
@@ -99,14 +105,14 @@ impl Store {
         self.lease_over(lane, &GateLayer::default())
     }
 
-    /// The same, with carried directories and what setup wrote in it. None of that enters a diff where
-    /// the base ignores it, as it mostly does; in an overlay only what the worker changes of it can.
+    /// The same, with carried directories and what setup wrote in it. None of that enters a diff, nor
+    /// what the worker makes of it.
     ///
     /// # Errors
     /// As for [`Store::lease`].
     pub fn lease_over(&self, lane: &LaneId, below: &GateLayer) -> Result<Workspace> {
         let name = file_name(lane.as_str());
-        let targets = [format!("lanes/{name}"), format!("repo.git/worktrees/{name}")];
+        let targets = [format!("lanes/{name}"), format!("lanes.git/{name}")];
         let lease = Lease::take(self.run_dir(), &format!("lane-{name}"), &targets)?
             .ok_or_else(|| RepoError::Busy(lane.clone()))?;
         let dir = self.run_dir().join(&targets[0]);
@@ -117,17 +123,18 @@ impl Store {
             Some(overlay) => self.over_layer(overlay?, dir, git_dir)?,
             None => self.copied(dir, git_dir, below)?,
         };
-        Ok(Workspace { lease: Some(lease), _below: below.clone(), ..made })
+        Ok(Workspace { lease: Some(lease), below: below.clone(), ..made })
     }
 
     fn over_layer(&self, overlay: Overlay, dir: PathBuf, git_dir: PathBuf) -> Result<Workspace> {
         let Overlay { root, upper, mounted, .. } = overlay;
         let source = dir.join("root");
         let path = self.space_seen_at(&source);
-        write_git_dir(&git_dir, &root, &path, self.base_commit().as_str())?;
+        self.write_git_dir(&git_dir, &root)?;
         let (index, space) = (Some(self.base_index()), Space::Overlay(upper));
         let mounted = Some(mounted);
         Ok(Workspace {
+            id: fresh_id(),
             root,
             path,
             git_dir,
@@ -135,7 +142,7 @@ impl Store {
             index,
             space,
             lease: None,
-            _below: GateLayer::default(),
+            below: GateLayer::default(),
             mounted,
         })
     }
@@ -145,10 +152,11 @@ impl Store {
         gate_copy::bring(below, &dir)?;
         let root = files::open_dir(&dir).at("open", &dir)?;
         let path = self.space_seen_at(&dir);
-        write_git_dir(&git_dir, &root, &path, self.base_commit().as_str())?;
+        self.write_git_dir(&git_dir, &root)?;
         git_index::write(&git_dir.join("index"), self.items(), &stamps)?;
         let (index, space, lease, mounted) = (None, Space::Copy(stamps), None, None);
         Ok(Workspace {
+            id: fresh_id(),
             root,
             path,
             git_dir,
@@ -156,9 +164,17 @@ impl Store {
             index,
             space,
             lease,
-            _below: GateLayer::default(),
+            below: GateLayer::default(),
             mounted,
         })
+    }
+
+    /// The workspace's own repository, and the file in the workspace that names it. Its objects are not
+    /// the run's: what one worker stages no other can read.
+    fn write_git_dir(&self, git_dir: &Path, root: &OwnedFd) -> Result<()> {
+        bare::lay_out_lane(git_dir, self.git_dir(), self.base_commit().as_str())?;
+        let line = [b"gitdir: ", git_dir.as_os_str().as_bytes(), b"\n"].concat();
+        files::write_leaf(root.as_fd(), b".git", FILE, &line, None).at("write", git_dir).map(drop)
     }
 
     /// Where jobs see a workspace that lies at `dir`.
@@ -187,7 +203,7 @@ impl Store {
     }
 
     /// The workspace against the base tree as a git-format diff: new, changed and deleted files, modes
-    /// and links; what the base ignores is left out.
+    /// and links; what the base ignores is left out, and so is what lay under the workspace.
     ///
     /// # Errors
     /// When a file can't be read or the change is beyond all bounds.
@@ -196,8 +212,9 @@ impl Store {
             Space::Copy(stamps) if stamps.len() == self.items().len() => Some(&stamps[..]),
             _ => None,
         };
-        let scan =
-            Scan { items: self.items(), stamps, untracked: Untracked::Unless(self.rules()?) };
+        let below = workspace.below.below()?;
+        let untracked = Untracked::Unless(self.rules()?, &below);
+        let scan = Scan { items: self.items(), stamps, untracked };
         let found = match &workspace.space {
             Space::Overlay(upper) => delta::run(&scan, workspace.root.as_fd(), upper.as_fd())?,
             _ => scan.run(workspace.root.as_fd())?,
@@ -233,25 +250,6 @@ pub(crate) fn file_name(name: &str) -> String {
         out.push_str(&id.map_or_else(|_| String::new(), |id| format!("_{id}")));
     }
     out
-}
-
-/// The directory that makes the workspace a linked worktree of the bare repository, and the file in
-/// the workspace that names it. `path` is where jobs see the workspace.
-fn write_git_dir(git_dir: &Path, root: &OwnedFd, path: &Path, commit: &str) -> Result<()> {
-    files::make_private(git_dir).at("create", git_dir)?;
-    let link = path.join(".git");
-    let line = |bytes: &[u8]| [bytes, b"\n"].concat();
-    let parts = [
-        ("HEAD", line(commit.as_bytes())),
-        ("commondir", line(b"../..")),
-        ("gitdir", line(link.as_os_str().as_bytes())),
-    ];
-    for (name, bytes) in parts {
-        let path = git_dir.join(name);
-        fs::write(&path, bytes).at("write", &path)?;
-    }
-    let bytes = line(&[b"gitdir: ", git_dir.as_os_str().as_bytes()].concat());
-    files::write_leaf(root.as_fd(), b".git", FILE, &bytes, None).at("write", &link).map(drop)
 }
 
 #[cfg(test)]

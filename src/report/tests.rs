@@ -41,6 +41,7 @@ fn record() -> RunRecord {
         },
         patch: PatchPlan::default(),
         judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 4 },
+        workers: Default::default(),
         worker_limits: WorkerLimits {
             max_tool_iterations: 90,
             max_seconds: None,

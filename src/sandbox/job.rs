@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use super::live::{Live, Process};
 use crate::model::RunToken;
 
 /// Something to mount into a job's private view of the file system, in order.
@@ -182,4 +183,12 @@ pub trait Launch: Send + Sync {
         spec: JobSpec,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<JobExit, SandboxError>>;
+
+    /// Starts a job whose output comes while it runs, and returns at once. Its exit holds no output.
+    ///
+    /// # Errors
+    /// A [`SandboxError`] when it can't be started; one that can't be run is told at its end.
+    fn start_live(&self, _: JobSpec, _: Live) -> Result<Box<dyn Process>, SandboxError> {
+        Err(SandboxError::NotPermitted("this launcher only runs jobs to their end".into()))
+    }
 }

@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::job::{JobExit, JobSpec, Launch, SandboxError};
+use super::live::{Live, Process};
 use super::permit::Permit;
 use super::tier::Tier;
 use super::warden::{Reaped, Started, Warden};
@@ -98,5 +99,9 @@ impl Launch for Launcher {
             let _ = started.ended().await;
             Err(SandboxError::Cancelled)
         })
+    }
+
+    fn start_live(&self, spec: JobSpec, live: Live) -> Result<Box<dyn Process>, SandboxError> {
+        Ok(Box::new(self.warden.launch_live(spec, self.tier(), live)?))
     }
 }

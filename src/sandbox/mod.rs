@@ -7,10 +7,12 @@
 mod advice;
 mod canary;
 mod descent;
+mod identity;
 mod jail;
 mod job;
 mod launcher;
 mod leftover;
+mod live;
 mod overlay;
 mod permit;
 mod probe;
@@ -21,13 +23,15 @@ mod warden;
 
 use std::process::ExitCode;
 
+pub use identity::ProcessId;
 pub use job::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network, SandboxError};
 pub use launcher::{Launcher, RunningJob};
+pub use live::{CHANNEL, Live, LiveEvent, LiveSink, Process};
 pub use overlay::{Mounted, Overlay, OverlayKind, OverlaySpec};
 pub use permit::{Permit, Proof, Waiver};
 pub use probe::{Probe, ProbeReport, Spoil};
 pub use tier::Tier;
-pub use warden::{Reaped, Warden, WardenOptions};
+pub use warden::{Life, Reaped, Warden, WardenOptions};
 
 /// Whether a program that was started with this first argument must call [`warden_main`] at once.
 pub fn is_warden_call(first: Option<&std::ffi::OsStr>) -> bool {

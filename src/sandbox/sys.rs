@@ -210,26 +210,27 @@ pub(super) fn try_ptrace(pid: i32) -> Result<()> {
 }
 
 /// Leaves the calling process, just forked, with its standard descriptors and with `kept`, which
-/// come back in the same order as numbers 3, 4 and 5. Everything else that its parent had open is closed.
+/// come back in the same order as numbers from 3 on. Everything else that its parent had open is closed.
 ///
 /// Values of the parent that refer to closed descriptors are still in memory, so the caller must
 /// never return into the parent's code: it ends in [`exit_now`] or in [`execve`].
-pub(super) fn keep_only(kept: [OwnedFd; 3]) -> Result<[OwnedFd; 3]> {
+pub(super) fn keep_only(kept: Vec<OwnedFd>) -> Result<Vec<OwnedFd>> {
     use std::os::fd::{FromRawFd, IntoRawFd};
     // Out of the way first, so that none is overwritten while another is put at its place.
-    let mut high = [0; 3];
-    for (to, from) in high.iter_mut().zip(&kept) {
-        *to = rustix::io::fcntl_dupfd_cloexec(from, 64)?.into_raw_fd();
-    }
+    let high = kept
+        .iter()
+        .map(|from| Ok(rustix::io::fcntl_dupfd_cloexec(from, 64)?.into_raw_fd()))
+        .collect::<Result<Vec<_>>>()?;
     std::mem::forget(kept);
-    for (to, from) in (3..).zip(high) {
-        // SAFETY: what was at 3, 4 and 5 belonged to the parent's values, which are never used again.
+    let end = 3 + i32::try_from(high.len()).unwrap_or(0);
+    for (to, from) in (3..end).zip(high) {
+        // SAFETY: what was at those numbers belonged to the parent's values, which are never used again.
         check(unsafe { libc::dup3(from, to, libc::O_CLOEXEC) }.into())?;
     }
-    // SAFETY: as above; the three descriptors are new and owned by nobody else.
+    // SAFETY: as above; the descriptors are new and owned by nobody else.
     unsafe {
-        close_from(6)?;
-        Ok([OwnedFd::from_raw_fd(3), OwnedFd::from_raw_fd(4), OwnedFd::from_raw_fd(5)])
+        close_from(end)?;
+        Ok((3..end).map(|number| OwnedFd::from_raw_fd(number)).collect())
     }
 }
 

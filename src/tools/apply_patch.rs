@@ -35,6 +35,10 @@ impl Tool for ApplyPatch {
         )
     }
 
+    fn writes(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolOutput> {
         blocking(context, move |context| {
             let arguments: Arguments = args::parse("apply_patch", arguments)?;

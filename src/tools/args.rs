@@ -9,7 +9,7 @@ use super::ToolOutput;
 use crate::model::chat::ToolSpec;
 
 /// The specification of a tool whose arguments are `A`.
-pub(super) fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
+pub fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -32,7 +32,7 @@ fn schema<A: JsonSchema>() -> Value {
 ///
 /// # Errors
 /// The answer to the model: which field is wrong, and the schema's shape.
-pub(super) fn parse<A: DeserializeOwned + JsonSchema>(
+pub fn parse<A: DeserializeOwned + JsonSchema>(
     name: &str,
     arguments: Value,
 ) -> Result<A, ToolOutput> {

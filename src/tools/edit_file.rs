@@ -36,6 +36,10 @@ impl Tool for EditFile {
         )
     }
 
+    fn writes(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolOutput> {
         blocking(context, move |context| {
             let arguments: Arguments = args::parse("edit_file", arguments)?;

@@ -5,6 +5,9 @@
 mod allow;
 mod apply_patch;
 mod args;
+mod bash_jobs;
+mod bill;
+mod code_execution;
 mod edit;
 mod edit_file;
 pub mod files;
@@ -26,17 +29,22 @@ mod workspace;
 mod write_file;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::jobs::{JobBook, JobTable};
 use crate::model::chat::ToolSpec;
 use crate::model::{Claim, RunToken};
 use crate::repo::Workspace;
 use crate::sandbox::Launch;
 
+pub use args::{parse as parse_arguments, spec as tool_spec};
+pub use bill::Bill;
+pub use code_execution::CodeExecution;
 pub use registry::{MAX_OUTPUT, Registry};
 pub use workspace::open_workspace;
 
@@ -51,6 +59,50 @@ pub struct ToolContext {
     pub launch: Option<Arc<dyn Launch>>,
     /// Ends the call early.
     pub cancel: CancellationToken,
+    /// The background jobs that it may see; without them nothing runs in the background.
+    pub jobs: Option<Jobs>,
+    /// Whether nothing of the workspace may be changed.
+    pub read_only: bool,
+    /// Which worker of the run it is: 0 is the top, others are nested.
+    pub number: u32,
+    /// How deep it is nested: 0 is the top.
+    pub depth: u32,
+    /// What it and those below it used.
+    pub bill: Bill,
+    /// When its time is over.
+    pub until: Option<Instant>,
+}
+
+/// The background jobs that a worker may see.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    /// Those of its own worker run, which it may read and end.
+    pub table: JobTable,
+    /// Those of all worker runs, of which it may list the ones in its workspace.
+    pub book: JobBook,
+}
+
+impl ToolContext {
+    /// A context without background jobs, in which the workspace may be changed.
+    pub fn new(
+        workspace: Arc<Workspace>,
+        token: RunToken,
+        launch: Option<Arc<dyn Launch>>,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self {
+            workspace,
+            token,
+            launch,
+            cancel,
+            jobs: None,
+            read_only: false,
+            number: 0,
+            depth: 0,
+            bill: Bill::default(),
+            until: None,
+        }
+    }
 }
 
 /// A tool's answer to the model.
@@ -62,6 +114,8 @@ pub struct ToolOutput {
     pub is_error: bool,
     /// Set by `submit` alone: the worker run is over.
     pub submission: Option<Submission>,
+    /// What a snippet gets instead of the text: the id of a job that was started.
+    pub handle: Option<String>,
 }
 
 /// What a worker hands in.
@@ -76,12 +130,13 @@ pub struct Submission {
 impl ToolOutput {
     /// A good answer.
     pub fn ok(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_error: false, submission: None }
+        let (is_error, submission, handle) = (false, None, None);
+        Self { text: text.into(), is_error, submission, handle }
     }
 
     /// A refusal or failure, in words that the model can act on.
     pub fn refused(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_error: true, submission: None }
+        Self { is_error: true, ..Self::ok(text) }
     }
 }
 
@@ -93,6 +148,17 @@ pub trait Tool: Send + Sync {
     /// The key that switches it on or off in configuration; tools of one family share a key.
     fn key(&self) -> String {
         self.spec().name
+    }
+
+    /// The tool as it stands among others, when it makes use of them. It is asked whenever a registry is
+    /// made.
+    fn within(&self, _others: &Registry) -> Option<Arc<dyn Tool>> {
+        None
+    }
+
+    /// Whether it changes the workspace, so that it is missing where that may not be.
+    fn writes(&self) -> bool {
+        false
     }
 
     /// Does it. Wrong arguments and failures are answers, not errors: the model can mend them.

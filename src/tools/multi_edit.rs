@@ -52,6 +52,10 @@ impl Tool for MultiEdit {
         "edit_file".to_owned()
     }
 
+    fn writes(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolOutput> {
         blocking(context, move |context| {
             let arguments: Arguments = args::parse("multi_edit", arguments)?;

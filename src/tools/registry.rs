@@ -8,15 +8,17 @@ use serde_json::Value;
 
 use super::{Tool, ToolContext, ToolOutput, args};
 use super::{
-    apply_patch::ApplyPatch, edit_file::EditFile, glob::Glob, grep::Grep, list_dir::ListDir,
-    multi_edit::MultiEdit, read_file::ReadFile, run_bash::RunBash, submit::Submit,
-    write_file::WriteFile,
+    apply_patch::ApplyPatch, bash_jobs::BashJobs, edit_file::EditFile, glob::Glob, grep::Grep,
+    list_dir::ListDir, multi_edit::MultiEdit, read_file::ReadFile, run_bash::RunBash,
+    submit::Submit, write_file::WriteFile,
 };
 use crate::model::chat::ToolSpec;
 use crate::model::clip;
 
 /// The most bytes of an answer, whatever the tool: its own cap is lower, this one is the backstop.
 pub const MAX_OUTPUT: usize = 96 * 1024;
+/// The tool by which a worker ends its work.
+const SUBMIT: &str = "submit";
 /// The most bytes of arguments that are read.
 const MAX_ARGUMENTS: usize = 8 << 20;
 
@@ -28,7 +30,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// All tools of this version.
+    /// The tools that need nothing but a context.
     pub fn standard() -> Self {
         Self::of(vec![
             Arc::new(ReadFile),
@@ -40,13 +42,48 @@ impl Registry {
             Arc::new(MultiEdit),
             Arc::new(ApplyPatch),
             Arc::new(RunBash),
+            Arc::new(BashJobs),
             Arc::new(Submit),
         ])
     }
 
-    fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
+    /// No tools.
+    pub fn empty() -> Self {
+        Self::raw(Vec::new())
+    }
+
+    fn raw(tools: Vec<Arc<dyn Tool>>) -> Self {
         let specs = tools.iter().map(|tool| tool.spec()).collect();
         Self { tools, specs }
+    }
+
+    /// A registry in which tools that use others use these.
+    fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
+        let raw = Self::raw(tools);
+        let tools = raw.tools.iter().map(|tool| tool.within(&raw).unwrap_or_else(|| tool.clone()));
+        Self { tools: tools.collect(), specs: raw.specs.clone() }
+    }
+
+    /// The same tools with one more before `submit`, the last.
+    #[must_use]
+    pub fn with(&self, tool: Arc<dyn Tool>) -> Self {
+        let mut tools = self.tools.clone();
+        let last = self.specs.iter().position(|spec| spec.name == SUBMIT);
+        tools.insert(last.unwrap_or(tools.len()), tool);
+        Self::of(tools)
+    }
+
+    /// The same tools, each of which makes use of all of them.
+    #[must_use]
+    pub fn bound(&self) -> Self {
+        Self::of(self.tools.clone())
+    }
+
+    /// The tools without the end of a worker's own turn.
+    pub(super) fn without_submit(&self) -> Self {
+        let tools = self.tools.iter().zip(self.specs.iter());
+        let kept = tools.filter(|(_, spec)| spec.name != SUBMIT);
+        Self::raw(kept.map(|(tool, _)| tool.clone()).collect())
     }
 
     /// The same tools without those of the named keys. An absent key means enabled (contract R33);
@@ -56,7 +93,7 @@ impl Registry {
         let keys: Vec<&str> = keys.into_iter().collect();
         let kept = self.tools.iter().filter(|tool| {
             let key = tool.key();
-            key == "submit" || !keys.contains(&key.as_str())
+            key == SUBMIT || !keys.contains(&key.as_str())
         });
         Self::of(kept.cloned().collect())
     }
@@ -92,6 +129,9 @@ impl Registry {
             Ok(value) => value,
             Err(answer) => return answer,
         };
+        if context.read_only && self.tools[index].writes() {
+            return ToolOutput::refused("refused: the workspace is read-only for you");
+        }
         let call = self.tools[index].call(context, value);
         let mut output = tokio::select! {
             biased;

@@ -18,15 +18,19 @@ use super::allow::{self, Allowed, GitUse, PathUse, Place};
 use super::files::{FileError, Files, RelPath};
 use super::git_env::{self, GitPlace};
 use super::{Tool, ToolContext, ToolOutput, args, secrets};
+use crate::jobs::{Order, Watch};
 use crate::model::chat::ToolSpec;
 use crate::model::clip;
 use crate::repo::Workspace;
-use crate::sandbox::{JobExit, JobSpec, JobStatus, Limits, Mount, Network};
+use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network};
 
 /// How long a command may take.
 const WALL: Duration = Duration::from_secs(20);
 /// The most bytes of output that are kept, head and tail.
 const MAX_OUTPUT: usize = 48 * 1024;
+
+/// The longest command line in a list, in bytes.
+const MAX_LABEL: usize = 200;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -36,6 +40,10 @@ struct Arguments {
     command: Command,
     /// The directory to run in, relative to the workspace's top. Default: the top.
     dir: Option<String>,
+    /// Start it as a job and answer with its id at once; bash_jobs reads and ends it. Default: false.
+    background: Option<bool>,
+    /// For a background job: tell me when a line of its output matches this regular expression.
+    watch: Option<String>,
 }
 
 /// A command as a line or as words.
@@ -46,6 +54,17 @@ enum Command {
     Line(String),
     /// Words.
     Words(Vec<String>),
+}
+
+impl Command {
+    /// As one line, for lists.
+    fn line(&self) -> String {
+        let line = match self {
+            Self::Line(line) => line.clone(),
+            Self::Words(words) => words.join(" "),
+        };
+        clip(&line.replace(char::is_control, " "), MAX_LABEL).text
+    }
 }
 
 /// Runs an inspection command.
@@ -81,14 +100,43 @@ async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Tool
             "refused: no sandbox, no execution; use read_file, list_dir, glob and grep instead",
         ));
     };
+    if arguments.background == Some(true) {
+        return start(context, &**launch, spec, arguments);
+    }
     match launch.run(spec, &context.cancel).await {
         Ok(exit) => Ok(answer(&exit)),
         Err(error) => Err(ToolOutput::refused(format!("the command was not run: {error}"))),
     }
 }
 
+/// Starts a command that passed as a background job (contract C1). It is the same job: one list of
+/// commands, one check and one sandbox for both ways (contract C11).
+fn start(
+    context: &ToolContext,
+    launch: &dyn Launch,
+    spec: JobSpec,
+    arguments: Arguments,
+) -> Result<ToolOutput, ToolOutput> {
+    let refused = |why: String| ToolOutput::refused(format!("refused: {why}. Nothing was run"));
+    let Some(jobs) = &context.jobs else {
+        return Err(refused("nothing can run in the background here".to_owned()));
+    };
+    let watch = arguments.watch.as_deref().map(Watch::new).transpose().map_err(refused)?;
+    let label = arguments.command.line();
+    let (lease, by) = (context.workspace.id.clone(), context.number);
+    let order = Order { spec, lease, label, by, watch };
+    let id = jobs.table.start(launch, order).map_err(refused)?;
+    let text = format!(
+        "started job {id}. bash_jobs reads its output and ends it; you are told when it has ended"
+    );
+    Ok(ToolOutput { handle: Some(id.to_string()), ..ToolOutput::ok(text) })
+}
+
 /// The job for a command that passes.
 fn prepare(context: &ToolContext, arguments: &Arguments) -> Result<JobSpec, String> {
+    if arguments.watch.is_some() && arguments.background != Some(true) {
+        return Err("watch is for background jobs: set background, too".to_owned());
+    }
     let files = Files::new(&context.workspace);
     let cwd = directory(files, arguments.dir.as_deref())?;
     let place = Place { base: &context.workspace.path, cwd: &cwd };
@@ -163,6 +211,9 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
     match allowed.git {
         None => {}
         Some(GitUse::Nothing) => env.extend(git_env::fixed_env()),
+        Some(GitUse::Stages) if context.read_only => {
+            return Err("the workspace is read-only for you".to_owned());
+        }
         Some(git) => {
             workspace.ready_for_git().map_err(|error| error.to_string())?;
             let place = GitPlace::of(workspace).ok_or("the workspace is in no git repository")?;
@@ -235,5 +286,5 @@ fn answer(exit: &JobExit) -> ToolOutput {
         bytes => format!("; {bytes} bytes of output were left out of its middle"),
     };
     let body = clip(&String::from_utf8_lossy(&exit.output), MAX_OUTPUT).text;
-    ToolOutput { text: format!("[{how}{dropped}]\n{body}"), is_error, submission: None }
+    ToolOutput { is_error, ..ToolOutput::ok(format!("[{how}{dropped}]\n{body}")) }
 }

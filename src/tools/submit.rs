@@ -77,5 +77,5 @@ fn take(arguments: Value) -> Result<ToolOutput, ToolOutput> {
     });
     let submission =
         Submission { answer: clip(&arguments.answer, MAX_ANSWER).text, claims: claims.collect() };
-    Ok(ToolOutput { text: "submitted".to_owned(), is_error: false, submission: Some(submission) })
+    Ok(ToolOutput { submission: Some(submission), ..ToolOutput::ok("submitted") })
 }

@@ -28,12 +28,9 @@ impl Fixture {
         std::fs::create_dir_all(top.join(".git")).unwrap();
         std::fs::write(top.join(".git/config"), "SECRET-OF-GIT\n").unwrap();
         std::fs::write(outer.path().join("outside.txt"), "OUTSIDE\n").unwrap();
-        let context = ToolContext {
-            workspace: Arc::new(open_workspace(&top).unwrap()),
-            token: RunToken::new("00"),
-            launch,
-            cancel: CancellationToken::new(),
-        };
+        let workspace = Arc::new(open_workspace(&top).unwrap());
+        let context =
+            ToolContext::new(workspace, RunToken::new("00"), launch, CancellationToken::new());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         Self { outer, context, runtime }
     }

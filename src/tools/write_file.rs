@@ -34,6 +34,10 @@ impl Tool for WriteFile {
         )
     }
 
+    fn writes(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolOutput> {
         blocking(context, move |context| {
             let arguments: Arguments = args::parse("write_file", arguments)?;

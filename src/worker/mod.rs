@@ -4,10 +4,13 @@
 //! candidates, the start of a process (tools do that, through the sandbox).
 
 mod activity;
+mod delegate;
 mod history;
 mod limits;
+mod news;
 mod run;
 mod texts;
+mod voice;
 
 use std::sync::Arc;
 
@@ -19,8 +22,10 @@ use crate::model::{Claim, EventSink, LaneId, Stop, Usage, WorkerLimits};
 use crate::provider::Provider;
 use crate::tools::{Registry, ToolContext, ToolOutput};
 
+pub use delegate::{DelegateDesk, DelegateSubtask};
 pub use history::RESULT_CAP;
 pub use limits::SUMMARY_RESERVE_DIVISOR;
+pub use voice::Voice;
 
 /// The tools that a worker may call, as the loop sees them.
 pub trait Toolbox: Send + Sync {
@@ -73,6 +78,8 @@ pub struct WorkerInput {
     /// The conversation as it went before the run was cut off; empty for a new one. Tools are called
     /// again, since the workspace is new, but the model is told what it was told before.
     pub past: Vec<Message>,
+    /// How the engine speaks in the conversation.
+    pub voice: Voice,
     /// A seed for servers that take one.
     pub seed: Option<u64>,
     /// Sampling temperature, when the operator set one.

@@ -27,11 +27,11 @@ const ANSWER_CAP: usize = 64 * 1024;
 
 /// A worker run in progress.
 pub struct Loop {
-    input: WorkerInput,
-    history: History,
-    limits: Limits,
+    pub(super) input: WorkerInput,
+    pub(super) history: History,
+    pub(super) limits: Limits,
     spent: Spent,
-    turns: u32,
+    pub(super) turns: u32,
     nudged: bool,
     last_text: String,
 }
@@ -61,6 +61,7 @@ impl Loop {
             if let Some(stop) = self.must_stop() {
                 return self.cut_off(stop).await;
             }
+            self.fold_news(false);
             let max = self.input.limits.max_output_tokens;
             let reply = match self.ask(ToolChoice::Auto, max, self.limits.work_until).await {
                 Ok(reply) => reply,
@@ -71,7 +72,10 @@ impl Loop {
             };
             let calls = self.history.reply(&reply);
             if calls.is_empty() {
-                if self.gives_up(&reply) {
+                if self.woken().await {
+                    continue;
+                }
+                if self.must_stop().is_none() && self.gives_up(&reply) {
                     return self.end(Stop::Quit);
                 }
                 continue;
@@ -128,6 +132,7 @@ impl Loop {
             }
         }
         let submission = self.conclude(round);
+        self.spent.usage = self.input.context.bill.total();
         self.spent.rounds += 1;
         self.nudged = false;
         submission
@@ -154,6 +159,7 @@ impl Loop {
         let halt = self.input.cancel.child_token();
         let mut context = self.input.context.clone();
         context.cancel = halt.clone();
+        context.until = self.limits.work_until.map(Instant::into_std);
         let called = self.input.toolbox.call(&context, &call.name, &call.arguments);
         match bounded(called, &halt, self.limits.work_until).await {
             None => round.refuse(call, texts::STOPPED),
@@ -194,7 +200,8 @@ impl Loop {
         let late = || ProviderError::new(ErrorClass::Cancelled, "the worker was told to stop");
         let reply = bounded(called, &halt, until).await.ok_or_else(late)??;
         self.turns = turn;
-        self.spent.usage += reply.usage;
+        self.input.context.bill.add(reply.usage);
+        self.spent.usage = self.input.context.bill.total();
         self.spent.last_call = reply.usage.tokens();
         let text = reply.text();
         if !text.trim().is_empty() {
@@ -245,7 +252,8 @@ impl Loop {
         self.end_with(stop, Vec::new())
     }
 
-    fn end_with(self, stop: Stop, claims: Vec<Claim>) -> WorkerOutcome {
+    fn end_with(mut self, stop: Stop, claims: Vec<Claim>) -> WorkerOutcome {
+        self.spent.usage = self.input.context.bill.total();
         WorkerOutcome {
             answer: clip(&self.last_text, ANSWER_CAP).text,
             claims,
@@ -256,7 +264,7 @@ impl Loop {
         }
     }
 
-    fn tell(&self, activity: String, turn: u32) {
+    pub(super) fn tell(&self, activity: String, turn: u32) {
         self.input.events.send(RunEvent::LaneActivity {
             lane: self.input.lane.clone(),
             turn,

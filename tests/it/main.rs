@@ -9,10 +9,12 @@
 )]
 
 mod applying;
+mod background;
 mod bad_input;
 mod carry;
 mod commands;
 mod demo;
+mod fence_command;
 mod gate;
 mod gc;
 mod hostile_gate;
@@ -30,5 +32,7 @@ mod repo;
 mod resume;
 mod sandbox;
 mod support;
+mod tool_command;
 mod tools;
+mod under_workers;
 mod untouched;

@@ -20,7 +20,7 @@ use crate::support::place::PATIENCE;
 use crate::support::server::{Reply, Request, Server};
 
 const KEY: &str = "sk-test-0123456789abcdef";
-const BOTH: [Wire; 2] = [Wire::OpenaiChat, Wire::Anthropic];
+const WIRES: [Wire; 3] = [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic];
 
 fn endpoint(server: &Server, wire: Wire) -> Endpoint {
     Endpoint::new("test", wire, server.url()).with_key(KEY.to_owned())
@@ -55,6 +55,17 @@ fn events(wire: Wire) -> Vec<String> {
             json!({"type": "content_block_stop", "index": 0}),
             json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}}),
             json!({"type": "message_stop"}),
+        ]
+        .map(|event| format!("event: {}\n{}", event["type"].as_str().unwrap(), data(event.clone())))
+        .to_vec(),
+        Wire::OpenaiResponses => [
+            json!({"type": "response.created", "response": {"id": "r", "model": "m-1", "status": "in_progress"}}),
+            json!({"type": "response.output_item.added", "output_index": 0, "item": {"id": "msg", "type": "message", "content": []}}),
+            json!({"type": "response.output_text.delta", "output_index": 0, "item_id": "msg", "delta": "done"}),
+            json!({"type": "response.output_item.done", "output_index": 0, "item": {"id": "msg", "type": "message",
+                "role": "assistant", "content": [{"type": "output_text", "text": "done", "annotations": []}]}}),
+            json!({"type": "response.completed", "response": {"id": "r", "model": "m-1", "status": "completed",
+                "usage": {"input_tokens": 10, "output_tokens": 5}}}),
         ]
         .map(|event| format!("event: {}\n{}", event["type"].as_str().unwrap(), data(event.clone())))
         .to_vec(),
@@ -99,7 +110,7 @@ async fn error_of(wire: Wire, reply: Reply) -> ProviderError {
 
 #[tokio::test]
 async fn an_answer_is_read_and_its_connection_used_again() {
-    for wire in BOTH {
+    for wire in WIRES {
         let server = Server::scripted([good(wire), good(wire)]);
         let provider = connect(&endpoint(&server, wire)).unwrap();
         for _ in 0..2 {
@@ -117,7 +128,10 @@ async fn an_answer_is_read_and_its_connection_used_again() {
         let (path, auth) = match wire {
             Wire::Anthropic => ("/v1/messages", request.header("x-api-key").map(str::to_owned)),
             _ => (
-                "/v1/chat/completions",
+                match wire {
+                    Wire::OpenaiResponses => "/v1/responses",
+                    _ => "/v1/chat/completions",
+                },
                 request.header("authorization").map(|v| v.replace("Bearer ", "")),
             ),
         };
@@ -149,7 +163,7 @@ async fn extra_headers_are_sent_and_no_key_means_no_header() {
 
 #[tokio::test]
 async fn the_operators_body_fields_are_sent_and_ours_are_not_theirs() {
-    for wire in BOTH {
+    for wire in WIRES {
         let server = Server::scripted([good(wire)]);
         let mut endpoint = endpoint(&server, wire);
         endpoint.body.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": 500}));
@@ -168,7 +182,7 @@ fn endpoint_with_key(server: &Server, key: &str) -> Endpoint {
 #[tokio::test]
 async fn every_status_has_its_class_its_words_and_its_advice() {
     use ErrorClass::*;
-    for wire in BOTH {
+    for wire in WIRES {
         for (status, class, advice) in [
             (401, Auth, "key_env"),
             (403, Auth, "key_env"),
@@ -240,7 +254,7 @@ async fn the_most_talkative_log_holds_no_key() {
         .with_writer(move || to.clone())
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
-    for wire in BOTH {
+    for wire in WIRES {
         let echo = json!({"error": {"message": format!("overloaded, {KEY}")}}).to_string();
         let server = Server::scripted([Reply::json(503, &echo), good(wire)]);
         let provider = Retrying::new(connect(&endpoint(&server, wire)).unwrap(), quick());
@@ -266,7 +280,7 @@ async fn credentials_in_the_url_stay_out_of_errors() {
 
 #[tokio::test]
 async fn an_answer_cut_after_any_event_is_a_protocol_error() {
-    for wire in BOTH {
+    for wire in WIRES {
         let all = events(wire);
         for kept in 0..all.len() {
             for broken in [false, true] {
@@ -284,7 +298,14 @@ async fn an_answer_cut_after_any_event_is_a_protocol_error() {
 async fn an_error_in_the_stream_is_that_error() {
     let anthropic = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
     let openai = "data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"server_error\",\"code\":null}}\n\n";
-    for (wire, event) in [(Wire::Anthropic, anthropic), (Wire::OpenaiChat, openai)] {
+    let responses = "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"Overloaded\",\"param\":null,\"sequence_number\":2}\n\n";
+    let failed = "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"Overloaded\"}}}\n\n";
+    for (wire, event) in [
+        (Wire::Anthropic, anthropic),
+        (Wire::OpenaiChat, openai),
+        (Wire::OpenaiResponses, responses),
+        (Wire::OpenaiResponses, failed),
+    ] {
         for kept in 0..events(wire).len() {
             let text = events(wire)[..kept].concat() + event;
             let error = error_of(wire, Reply::sse(text)).await;
@@ -320,14 +341,23 @@ async fn an_answer_that_comes_whole_is_taken_and_half_of_one_is_not() {
     let anthropic = json!({"type": "message", "model": "m-1", "stop_reason": "tool_use",
         "content": [{"type": "text", "text": "done"}, {"type": "tool_use", "id": "c", "name": "read_file", "input": {}}],
         "usage": {"input_tokens": 10, "output_tokens": 5}});
-    for (wire, body) in [(Wire::OpenaiChat, openai), (Wire::Anthropic, anthropic)] {
+    let responses = json!({"id": "r", "object": "response", "status": "completed", "error": null, "model": "m-1",
+        "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
+            {"type": "function_call", "call_id": "c", "name": "read_file", "arguments": "{}"}],
+        "usage": {"input_tokens": 10, "output_tokens": 5}});
+    for (wire, body) in [
+        (Wire::OpenaiChat, openai),
+        (Wire::OpenaiResponses, responses),
+        (Wire::Anthropic, anthropic),
+    ] {
         let body = body.to_string();
         let half = Reply::json(200, &body[..body.len() - 30]);
         let server = Server::scripted([Reply::json(200, &body), half]);
         let provider = connect(&endpoint(&server, wire)).unwrap();
         let reply = ask(&*provider).await.unwrap();
         assert_eq!((reply.text().as_str(), &reply.stop), ("done", &ReplyStop::ToolUse));
-        assert_eq!(reply.blocks.len(), 2);
+        let raw = |block: &&Block| !matches!(block, Block::Reasoning { .. });
+        assert_eq!(reply.blocks.iter().filter(raw).count(), 2);
         assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (10, 5));
         assert_eq!(ask(&*provider).await.unwrap_err().class, ErrorClass::Protocol);
     }
@@ -452,7 +482,7 @@ fn quick() -> RetryPolicy {
 
 #[tokio::test]
 async fn a_rate_limit_is_waited_for_as_long_as_the_server_says() {
-    for wire in BOTH {
+    for wire in WIRES {
         let limited = Reply::json(429, "{}").header("retry-after-ms", "80");
         let server = Server::scripted([limited, good(wire)]);
         let provider = Retrying::new(connect(&endpoint(&server, wire)).unwrap(), quick());
@@ -531,13 +561,15 @@ fn the_default_models_have_a_price_so_that_a_budget_can_be_kept() {
     assert!(seen > 3);
 }
 
-/// The parts of a body that must only grow, with cache marks left out.
+/// The parts of a body that must only grow, with cache marks left out: what comes first (tools, system),
+/// then the conversation.
 fn conversation(request: &Request) -> (Vec<String>, Vec<String>) {
     #[derive(serde::Deserialize)]
     struct Body {
         tools: Box<RawValue>,
-        #[serde(default)]
+        #[serde(default, alias = "instructions")]
         system: Option<Box<RawValue>>,
+        #[serde(alias = "input")]
         messages: Vec<Box<RawValue>>,
     }
     let text = String::from_utf8(request.body.clone()).unwrap();
@@ -548,38 +580,52 @@ fn conversation(request: &Request) -> (Vec<String>, Vec<String>) {
     (prefix.map(raw).collect(), body.messages.into_iter().map(raw).collect())
 }
 
+/// What a model of this wire thought, raw: something that another serializer would write otherwise.
+fn thought(wire: Wire) -> Block {
+    let (wire, raw) = match wire {
+        Wire::Anthropic => (
+            "anthropic",
+            json!({"type": "thinking", "thinking": "z\u{e9}", "signature": "a", "n": 1.10}),
+        ),
+        Wire::OpenaiResponses => (
+            "openai-responses",
+            json!({"type": "reasoning", "id": "rs", "encrypted_content": "gA==", "summary": [], "n": 1.10}),
+        ),
+        _ => ("openai-chat", json!({"reasoning_content": "z\u{e9}", "n": 1.10})),
+    };
+    Block::Reasoning { wire: wire.into(), raw }
+}
+
+/// A turn of a conversation: what the model thought, said and called, and what came back.
+fn take_turn(request: &mut ModelRequest, wire: Wire, reply: ModelReply, turn: usize) {
+    let mut blocks = vec![thought(wire)];
+    blocks.extend(reply.blocks);
+    let id = format!("call_{turn}");
+    let arguments = [r#"{ "b": 1e2,"a":"\u00e9" }"#, "{broken"][turn % 2].to_owned();
+    blocks.push(Block::ToolCall { id: id.clone(), name: "read_file".into(), arguments });
+    request.messages.push(Message { role: Role::Assistant, blocks });
+    let content = format!("line {turn}\r\n\u{2028}\"end\"");
+    let result = Block::ToolResult { id, content, is_error: turn == 3 };
+    request.messages.push(Message { role: Role::Tool, blocks: vec![result] });
+    if turn == 4 {
+        request.messages.push(Message::user("Go on."));
+    }
+    // The last turn may not call tools; that changes nothing of the prefix.
+    request.tool_choice = [ToolChoice::Auto, ToolChoice::Forbidden][turn / 4];
+    request.purpose = Purpose::Worker { lane: LaneId::of("fast", 1), turn: turn as u32 + 1 };
+}
+
 // contract R28
 #[tokio::test]
 async fn each_request_extends_the_one_before_byte_for_byte() {
-    for wire in BOTH {
+    for wire in WIRES {
         let server = Server::start(move |_| good(wire));
         let provider = connect(&endpoint(&server, wire)).unwrap();
         let cancel = CancellationToken::new();
         let mut request = request();
-        let name = match wire {
-            Wire::Anthropic => "anthropic",
-            _ => "openai-chat",
-        };
         for turn in 0..6 {
             let reply = provider.call(&request, &mut |_| {}, &cancel).await.unwrap();
-            let raw =
-                json!({"type": "thinking", "thinking": "z\u{e9}", "signature": "a", "n": 1.10});
-            let mut blocks = vec![Block::Reasoning { wire: name.into(), raw }];
-            blocks.extend(reply.blocks);
-            let id = format!("call_{turn}");
-            let arguments = [r#"{ "b": 1e2,"a":"\u00e9" }"#, "{broken"][turn % 2].to_owned();
-            blocks.push(Block::ToolCall { id: id.clone(), name: "read_file".into(), arguments });
-            request.messages.push(Message { role: Role::Assistant, blocks });
-            let content = format!("line {turn}\r\n\u{2028}\"end\"");
-            let result = Block::ToolResult { id, content, is_error: turn == 3 };
-            request.messages.push(Message { role: Role::Tool, blocks: vec![result] });
-            if turn == 4 {
-                request.messages.push(Message::user("Go on."));
-            }
-            // The last turn may not call tools; that changes nothing of the prefix.
-            request.tool_choice = [ToolChoice::Auto, ToolChoice::Forbidden][turn / 4];
-            request.purpose =
-                Purpose::Worker { lane: LaneId::of("fast", 1), turn: turn as u32 + 1 };
+            take_turn(&mut request, wire, reply, turn);
         }
         let sent: Vec<_> = server.requests().iter().map(conversation).collect();
         for pair in sent.windows(2) {
@@ -587,5 +633,69 @@ async fn each_request_extends_the_one_before_byte_for_byte() {
             assert!(pair[1].1.starts_with(&pair[0].1), "{wire:?}: {pair:#?}");
             assert!(pair[1].1.len() > pair[0].1.len());
         }
+    }
+}
+
+/// The bytes up to where the conversations of two requests part.
+fn common(left: &[u8], right: &[u8]) -> usize {
+    left.iter().zip(right).take_while(|(left, right)| left == right).count()
+}
+
+// contract R28
+#[tokio::test]
+async fn lanes_of_a_model_share_the_bytes_of_system_and_tools() {
+    for wire in WIRES {
+        let server = Server::start(move |_| good(wire));
+        let provider = connect(&endpoint(&server, wire)).unwrap();
+        for lane in 1..=3_u32 {
+            let mut request = request();
+            // What differs from lane to lane: seed, temperature, the task's last lines.
+            request.seed = Some(u64::from(lane) * 7919);
+            request.temperature = Some(f64::from(lane) / 10.0);
+            request.messages = vec![Message::user(format!("Fix it.\n\nApproach {lane}."))];
+            request.purpose = Purpose::Worker { lane: LaneId::of("fast", lane), turn: 0 };
+            provider.call(&request, &mut |_| {}, &CancellationToken::new()).await.unwrap();
+        }
+        let requests = server.requests();
+        let prefixes: Vec<_> = requests.iter().map(|request| conversation(request).0).collect();
+        assert!(prefixes.windows(2).all(|pair| pair[0] == pair[1]), "{wire:?}: {prefixes:#?}");
+        // The messages, up to the words in which the tasks differ.
+        let raw: Vec<_> = requests.iter().map(|request| conversation(request).1.concat()).collect();
+        for pair in raw.windows(2) {
+            let shared = common(pair[0].as_bytes(), pair[1].as_bytes());
+            assert!(pair[0][..shared].ends_with("Approach "), "{wire:?}: {pair:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_responses_server_does_not_know_is_learnt_once() {
+    let wire = Wire::OpenaiResponses;
+    let plain = r#"{"error":{"message":"Encrypted content is not supported with this model.","type":"invalid_request_error","param":"include","code":null}}"#;
+    let lost = r#"{"error":{"message":"Item with id 'rs' not found. Items are not persisted when `store` is set to false.","type":"invalid_request_error"}}"#;
+    let replies = [Reply::json(400, plain), Reply::json(404, lost), good(wire), good(wire)];
+    let server = Server::scripted(replies);
+    let provider = connect(&endpoint(&server, wire)).unwrap();
+    let mut request = request();
+    let blocks = vec![thought(wire), Block::text("hm")];
+    request.messages.push(Message { role: Role::Assistant, blocks });
+    for _ in 0..2 {
+        provider.call(&request, &mut |_| {}, &CancellationToken::new()).await.unwrap();
+    }
+    let sent: Vec<_> = server.requests().iter().map(Request::json).collect();
+    let told = |body: &Value| (body.get("include").is_some(), body["input"][1].get("id").is_some());
+    let told: Vec<_> = sent.iter().map(told).collect();
+    assert_eq!(told, [(true, true), (false, true), (false, false), (false, false)]);
+    assert!(sent.iter().all(|body| body["store"] == false), "nothing is kept there");
+    // Refused whatever is sent: it ends.
+    let server = Server::start(move |_| Reply::json(400, plain));
+    assert!(ask(&*connect(&endpoint(&server, wire)).unwrap()).await.is_err());
+    assert_eq!(server.requests().len(), 2);
+    // What the engine sets is not the operator's.
+    for field in ["store", "previous_response_id", "input"] {
+        let mut own = endpoint(&server, wire);
+        own.body.insert(field.into(), json!("x"));
+        let error = connect(&own).err().unwrap();
+        assert!(error.message.contains(&format!("may not set `{field}`")), "{error}");
     }
 }

@@ -9,5 +9,5 @@ mod fetching;
 pub mod stage;
 mod start;
 mod stress;
-mod survive;
+pub mod survive;
 mod tools;

@@ -13,19 +13,20 @@ use bakeoff::sandbox::{
 };
 use bakeoff::tools::{Registry, ToolContext, ToolOutput, open_workspace};
 use futures_util::future::BoxFuture;
+use git2::{ObjectType, Oid};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/allowlist");
 
-fn rows(name: &str) -> Vec<Value> {
+pub fn rows(name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(Path::new(CASES).join(name)).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Runs one of the corpora's scripts.
-fn script(name: &str, arguments: &[&Path]) {
+pub fn script(name: &str, arguments: &[&Path]) {
     let status =
         Command::new("bash").arg(Path::new(CASES).join(name)).args(arguments).status().unwrap();
     assert!(status.success(), "{name}");
@@ -93,12 +94,12 @@ impl Bench {
     }
 
     fn context(&self, workspace: Arc<Workspace>) -> ToolContext {
-        ToolContext {
+        ToolContext::new(
             workspace,
-            token: RunToken::new("0123456789abcdef0123456789abcdef"),
-            launch: Some(Arc::clone(&self.launcher)),
-            cancel: CancellationToken::new(),
-        }
+            RunToken::new("0123456789abcdef0123456789abcdef"),
+            Some(Arc::clone(&self.launcher)),
+            CancellationToken::new(),
+        )
     }
 
     async fn run(&self, dir: &Path, arguments: Value) -> ToolOutput {
@@ -257,6 +258,17 @@ async fn a_lane_has_git_of_its_own() {
     assert_eq!(bash(&one, "git status --short").await, "[exit 0]\n M src/lib.rs\n?? src/new.rs\n");
     assert!(bash(&one, "pwd").await.contains(&*one.workspace.path.to_string_lossy()));
     assert_eq!(bash(&two, "git status --short").await, "[exit 0]\n");
+    // What is staged is an object of this lane alone, read by nobody else, not even by its id.
+    let staged = Oid::hash_object(ObjectType::Blob, b"fn new() {}\n").unwrap();
+    let read = format!("git cat-file -p {staged}");
+    assert_eq!(bash(&one, &read).await, "[exit 0]\nfn new() {}\n");
+    let arguments = json!({"command": read}).to_string();
+    let denied = Registry::standard().call(&two, "run_bash", &arguments).await;
+    assert!(denied.text.contains("exit 128"), "{}", denied.text);
+    let name = staged.to_string();
+    let object = format!("objects/{}/{}", &name[..2], &name[2..]);
+    assert!(one.workspace.git_dir.join(&object).exists());
+    assert!(!paths.run.join("repo.git").join(&object).exists());
     let diff = String::from_utf8(store.diff(&one.workspace).unwrap()).unwrap();
     assert!(diff.contains("+fn changed") && diff.contains("b/src/new.rs"), "{diff}");
     assert!(store.diff(&two.workspace).unwrap().is_empty());

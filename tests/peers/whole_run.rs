@@ -321,7 +321,7 @@ fn check_remains(place: &Place) {
     assert!(!fs::read_to_string("/proc/self/mountinfo").unwrap().contains(home));
     let cache = place.home.join("state/cache");
     for run in fs::read_dir(place.home.join("state/state/runs")).unwrap() {
-        for work in ["lanes", "gates", "leases", "repo.git/worktrees"] {
+        for work in ["lanes", "gates", "leases", "lanes.git"] {
             let left = contents(&run.as_ref().unwrap().path().join(work));
             assert_eq!(left.len(), 1, "{work}: {:?}", left.keys());
         }

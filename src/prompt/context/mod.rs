@@ -4,10 +4,12 @@
 //! Never here: wording, which is in `prompts/`.
 
 mod judge;
+mod nested;
 mod synth;
 mod worker;
 
 pub use judge::{CandidateView, GateView, JudgeRetry, JudgeSystem, JudgeTask};
+pub use nested::{JobNotices, Subtask, SubtaskResult};
 pub use synth::{SynthBallot, SynthFile, SynthRetry, SynthSystem, SynthTask};
 pub use worker::{GateCommand, GateFailure, Instructions, WorkerSystem, WorkerTask};
 
@@ -26,6 +28,11 @@ pub(crate) const INSTRUCTIONS_BYTES: usize = 32 << 10;
 pub(crate) const FILE_BYTES: usize = 96 << 10;
 /// The most bytes of a quoted reply or reason in one prompt.
 pub(crate) const QUOTE_BYTES: usize = 1 << 10;
+
+/// The most bytes of a job's line in one notice.
+pub(crate) const LINE_BYTES: usize = 1 << 10;
+/// The most bytes of what a worker says to one that it hands work to.
+pub(crate) const SUBTASK_BYTES: usize = 16 << 10;
 
 /// The most characters of a command or directory that stands in a sentence.
 const INLINE_CHARS: usize = 200;

@@ -107,7 +107,8 @@ impl Provider for OpenaiChat {
     }
 }
 
-fn auth(url: &Url, key: &str) -> (HeaderName, String) {
+/// The key's header: Azure has one of its own.
+pub(super) fn auth(url: &Url, key: &str) -> (HeaderName, String) {
     match is_azure(url) {
         true => (HeaderName::from_static("api-key"), key.to_owned()),
         false => (AUTHORIZATION, format!("Bearer {key}")),
@@ -115,7 +116,7 @@ fn auth(url: &Url, key: &str) -> (HeaderName, String) {
 }
 
 /// Whether a server says that it does not know a field, and not that the field's value is wrong.
-fn names_unknown(message: &str, field: &str) -> bool {
+pub(super) fn names_unknown(message: &str, field: &str) -> bool {
     const WORDS: [&str; 6] =
         ["unsupported", "not supported", "unrecognized", "unknown", "extra", "unexpected"];
     let message = message.to_ascii_lowercase();

@@ -9,6 +9,7 @@ use git2::{Branch, ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository, Rep
 
 use super::super::edit::Change;
 use super::super::error::{GitContext, IoContext, RepoError, Result, lossy};
+use super::super::object_db::Objects;
 use super::super::store::{Store, copy_tree};
 use super::super::{files, user::UserRepo};
 use super::write_files;
@@ -120,7 +121,7 @@ fn make(repo: &Repository, store: &Store, parent: Oid, tree: Oid, message: &str)
             "git knows no name for the author; set `user.name` and `user.email`".to_owned(),
         )
     })?;
-    let to = repo.odb().doing("open the object store")?;
+    let to = Objects::of(repo)?;
     store.with_odb(|odb| copy_tree(odb, &to, tree))?;
     let parent = repo.find_commit(parent).doing("read the base commit")?;
     let tree = repo.find_tree(tree).doing("read the new tree")?;

@@ -15,8 +15,9 @@ use git2::{MergeOptions, Oid};
 use self::stage::Stage;
 use super::edit::{self, Change};
 use super::error::{GitContext, RepoError, Result, lossy};
+use super::object_db::Objects;
 use super::objects::oid;
-use super::store::Store;
+use super::store::{Store, copy_tree};
 use super::user::UserRepo;
 use crate::model::{CommitId, TreeId};
 
@@ -151,7 +152,11 @@ fn merge(
     tree: Oid,
 ) -> Result<Applied> {
     store.import_tree(user, state.tree)?;
-    store.with_repo(|repo| {
+    store.objects().in_memory(|repo| {
+        let own = Objects::of(repo)?;
+        for tree in [proved_on, state.tree, tree] {
+            store.with_odb(|odb| copy_tree(odb, &own, tree))?;
+        }
         let find = |id| repo.find_tree(id).doing("read a tree");
         let mut options = MergeOptions::new();
         options.find_renames(false);
@@ -170,6 +175,7 @@ fn merge(
             // Somebody has already made the very change.
             return Ok(Applied::Done { paths: Vec::new(), commit: None });
         }
+        store.with_odb(|odb| copy_tree(&own, odb, merged))?;
         Ok(Applied::NeedsGates {
             tree: TreeId::new(merged.to_string()),
             onto: TreeId::new(state.tree.to_string()),

@@ -36,8 +36,14 @@ pub(super) struct Init<'a> {
 }
 
 fn run(material: Material<'_>, control: OwnedFd, user_namespace: bool) -> i32 {
-    let Material { spec, tier, filters, stdin, output, .. } = material;
-    let Ok([control, stdin, output]) = sys::keep_only([control, stdin, output]) else { return 71 };
+    let Material { spec, tier, filters, stdin, output, channel, .. } = material;
+    let kept = [control, stdin, output].into_iter().chain(channel).collect();
+    let Ok(kept) = sys::keep_only(kept) else { return 71 };
+    let mut kept = kept.into_iter();
+    let (Some(control), Some(stdin), Some(output)) = (kept.next(), kept.next(), kept.next()) else {
+        return 71;
+    };
+    let channel = kept.next();
     if tier == Tier::Namespaces {
         let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     }
@@ -47,11 +53,12 @@ fn run(material: Material<'_>, control: OwnedFd, user_namespace: bool) -> i32 {
     }
     match init.set_up(user_namespace).map_err(WireError::Setup).and_then(|()| {
         let events = sys::child_events().at_step("watch children").map_err(WireError::Setup)?;
-        let program = start::fork_program(&init, &stdin, &output)?;
+        let streams = start::Streams { stdin: &stdin, output: &output, channel: channel.as_ref() };
+        let program = start::fork_program(&init, &streams)?;
         Ok((events, program))
     }) {
         Ok((events, program)) => {
-            drop((stdin, output));
+            drop((stdin, output, channel));
             init.serve(&events, program)
         }
         Err(error) => {

@@ -82,6 +82,8 @@ pub(super) struct Material<'a> {
     pub stdin: OwnedFd,
     /// Its standard output and error.
     pub output: OwnedFd,
+    /// A socket that it inherits, too.
+    pub channel: Option<OwnedFd>,
 }
 
 /// Starts a job. When this returns, its init is running; whether the program could be started comes

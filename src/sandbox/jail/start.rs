@@ -21,12 +21,18 @@ use super::{landlock, limits};
 /// Where programs are looked for when the job has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// What the program is to have open.
+pub(super) struct Streams<'a> {
+    /// Its standard input.
+    pub stdin: &'a OwnedFd,
+    /// Its standard output and error.
+    pub output: &'a OwnedFd,
+    /// A socket, under the number that it has in the init.
+    pub channel: Option<&'a OwnedFd>,
+}
+
 /// Forks and executes the program; answers once `execve` has succeeded or failed.
-pub(super) fn fork_program(
-    init: &Init<'_>,
-    stdin: &OwnedFd,
-    output: &OwnedFd,
-) -> Result<Pid, WireError> {
+pub(super) fn fork_program(init: &Init<'_>, streams: &Streams<'_>) -> Result<Pid, WireError> {
     let setup = WireError::Setup;
     let (read, write) =
         rustix::pipe::pipe_with(PipeFlags::CLOEXEC).at_step("make a pipe").map_err(setup)?;
@@ -36,7 +42,7 @@ pub(super) fn fork_program(
             answer(&read).map_or(Ok(pid), Err)
         }
         Forked::Child => {
-            let error = become_program(init, stdin, output);
+            let error = become_program(init, streams);
             let text = serde_json::to_vec(&error).unwrap_or_default();
             let _ = rustix::io::write(&write, &text);
             sys::exit_now(127)
@@ -64,19 +70,20 @@ fn answer(pipe: &OwnedFd) -> Option<WireError> {
 }
 
 /// Confines the calling process and executes the program. Returns only on failure.
-fn become_program(init: &Init<'_>, stdin: &OwnedFd, output: &OwnedFd) -> WireError {
-    match confine(init, stdin, output) {
+fn become_program(init: &Init<'_>, streams: &Streams<'_>) -> WireError {
+    match confine(init, streams) {
         Err(step) => WireError::Setup(step),
         Ok(()) => execute(init),
     }
 }
 
-fn confine(init: &Init<'_>, stdin: &OwnedFd, output: &OwnedFd) -> Result<(), String> {
+fn confine(init: &Init<'_>, streams: &Streams<'_>) -> Result<(), String> {
     rustix::process::setsid().at_step("start a session")?;
-    sys::put_at(stdin, 0)
-        .and_then(|()| sys::put_at(output, 1))
-        .and_then(|()| sys::put_at(output, 2))
+    sys::put_at(streams.stdin, 0)
+        .and_then(|()| sys::put_at(streams.output, 1))
+        .and_then(|()| sys::put_at(streams.output, 2))
         .and_then(|()| sys::close_others_on_exec())
+        .and_then(|()| streams.channel.map_or(Ok(()), keep_on_exec))
         .at_step("set the descriptors")?;
     let cwd = Path::new(&init.spec.cwd);
     rustix::process::chdir(cwd)
@@ -93,6 +100,10 @@ fn confine(init: &Init<'_>, stdin: &OwnedFd, output: &OwnedFd) -> Result<(), Str
         init.filters.apply()?;
     }
     Ok(())
+}
+
+fn keep_on_exec(channel: &OwnedFd) -> rustix::io::Result<()> {
+    rustix::io::fcntl_setfd(channel, rustix::io::FdFlags::empty())
 }
 
 fn execute(init: &Init<'_>) -> WireError {

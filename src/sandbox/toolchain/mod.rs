@@ -14,6 +14,8 @@ mod rust;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+pub use python::{Python, discover_python};
+
 use super::job::Mount;
 
 /// The home directory of every job: empty, private, gone with the job.

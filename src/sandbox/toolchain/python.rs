@@ -1,8 +1,10 @@
 //! Python: the system's, pyenv's, uv's, or a virtual environment on the `PATH`; pip offline.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::Search;
+use super::super::job::Mount;
+use super::{Search, Toolchains};
 
 /// Adds Python interpreters and what they load from. A user's `pip.conf` is never shown.
 pub(super) fn find(search: &mut Search<'_>) {
@@ -62,4 +64,25 @@ fn show_interpreter(search: &mut Search<'_>, program: &Path) {
         search.show(environment);
     }
     search.show_installation(program);
+}
+
+/// A Python interpreter, ready for a job that has nothing else of the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Python {
+    /// The program.
+    pub program: PathBuf,
+    /// What a job must see to run it, in this order.
+    pub mounts: Vec<Mount>,
+    /// The job's environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// The interpreter that stands first on `path`, if there is one. Whether it works, and is Python 3, only
+/// running it tells.
+pub fn discover_python(path: &OsStr, home: &Path) -> Option<Python> {
+    let mut search = Search::new(path, home);
+    find(&mut search);
+    let Toolchains { mounts, env, found, .. } = search.finish();
+    let program = found.into_iter().next()?.1;
+    Some(Python { program, mounts, env })
 }

@@ -15,9 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 use tokio::sync::oneshot;
 
+use super::super::identity::ProcessId;
 use super::super::job::{JobExit, JobSpec, SandboxError};
+use super::super::live::{LiveEvent, LiveSink};
 use super::super::overlay::{Overlay, OverlayKind, OverlaySpec};
 use super::super::sys;
 use super::super::tier::Tier;
@@ -50,14 +53,39 @@ struct Shared {
     waiters: Arc<Mutex<Waiters>>,
     next: AtomicU64,
     secret: String,
+    identity: Option<ProcessId>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Waiters {
-    jobs: HashMap<u64, oneshot::Sender<Ending>>,
+    jobs: HashMap<u64, Waiter>,
     tokens: HashMap<u64, oneshot::Sender<Reaped>>,
     mounts: HashMap<u64, mpsc::Sender<Result<Arrived, String>>>,
     gone: Option<String>,
+    observer: Option<Observer>,
+}
+
+type Observer = Box<dyn Fn(Life<'_>) + Send>;
+
+/// A turn in a job's life, as the reap journal notes it.
+#[derive(Clone, Copy, Debug)]
+pub enum Life<'a> {
+    /// The job with this number has this process as its init.
+    Born(u64, &'a ProcessId),
+    /// Nothing of it is alive.
+    Gone(u64),
+}
+
+/// Who waits for a job's end, and who hears its output meanwhile.
+struct Waiter {
+    ending: oneshot::Sender<Ending>,
+    sink: Option<LiveSink>,
+}
+
+impl std::fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Waiter")
+    }
 }
 
 /// An overlay as it comes from the warden: its top and its upper directory.
@@ -106,6 +134,7 @@ impl Warden {
         let (ours, theirs) = UnixStream::pair().map_err(|error| gone(&error))?;
         let reading = ours.try_clone().map_err(|error| gone(&error))?;
         let child = spawn(options, theirs, &secret).map_err(|error| gone(&error))?;
+        let identity = i32::try_from(child.id()).ok().and_then(ProcessId::of);
         let waiters = Arc::new(Mutex::new(Waiters::default()));
         let for_thread = Arc::clone(&waiters);
         std::thread::Builder::new()
@@ -119,6 +148,7 @@ impl Warden {
             waiters,
             next: AtomicU64::new(1),
             secret,
+            identity,
         })))
     }
 
@@ -134,20 +164,57 @@ impl Warden {
 
     /// Starts a job. Permits are the caller's duty.
     pub(crate) fn launch(&self, spec: JobSpec, tier: Tier) -> Result<Started, SandboxError> {
+        let (id, ending) = self.begin(spec, tier, None, &[])?;
+        Ok(Started { id, warden: self.clone(), ending, over: false })
+    }
+
+    /// Asks for a job; with a sink it is a live one, which may be given a channel.
+    pub(super) fn begin(
+        &self,
+        spec: JobSpec,
+        tier: Tier,
+        sink: Option<LiveSink>,
+        channel: &[OwnedFd],
+    ) -> Result<(u64, oneshot::Receiver<Ending>), SandboxError> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (sender, ending) = oneshot::channel();
+        let (mut spec, stdin) = proto::split(spec);
+        (spec.live, spec.channel) = (sink.is_some(), !channel.is_empty());
         {
             let mut waiters = lock(&self.0.waiters);
             waiters.check()?;
-            waiters.jobs.insert(id, sender);
+            waiters.jobs.insert(id, Waiter { ending: sender, sink });
         }
-        let (spec, stdin) = proto::split(spec);
-        self.send(&Request::Run { id, tier, spec }, &stdin)?;
-        Ok(Started { id, warden: self.clone(), ending, over: false })
+        self.send_with(&Request::Run { id, tier, spec }, &stdin, channel)?;
+        Ok((id, ending))
+    }
+
+    /// Whether the end of a job has not been proven yet.
+    pub(super) fn is_running(&self, id: u64) -> bool {
+        lock(&self.0.waiters).jobs.contains_key(&id)
+    }
+
+    /// Ends one job, politely first, and waits until that is proven.
+    pub(super) async fn end_job(&self, job: u64) -> Result<Reaped, SandboxError> {
+        self.reaped(|id| Request::EndJob { id, job }).await
+    }
+
+    /// Hears of every job's birth and end, for the reap journal. One listener at a time.
+    pub fn observe(&self, observer: impl Fn(Life<'_>) + Send + 'static) {
+        lock(&self.0.waiters).observer = Some(Box::new(observer));
+    }
+
+    /// Its own process.
+    pub fn identity(&self) -> Option<&ProcessId> {
+        self.0.identity.as_ref()
     }
 
     /// Kills every job of a token and waits until that is proven.
     pub(crate) async fn end_token(&self, token: &RunToken) -> Result<Reaped, SandboxError> {
+        self.reaped(|id| Request::EndToken { id, token: token.as_str().into() }).await
+    }
+
+    async fn reaped(&self, request: impl FnOnce(u64) -> Request) -> Result<Reaped, SandboxError> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (sender, done) = oneshot::channel();
         {
@@ -155,7 +222,7 @@ impl Warden {
             waiters.check()?;
             waiters.tokens.insert(id, sender);
         }
-        self.send(&Request::EndToken { id, token: token.as_str().into() }, &[])?;
+        self.send(&request(id), &[])?;
         done.await.map_err(|_| self.gone())
     }
 
@@ -185,25 +252,59 @@ impl Warden {
         Ok(Overlay::new(root, upper, kind, mounted))
     }
 
-    fn stop(&self, id: u64, force: bool) {
+    pub(super) fn stop(&self, id: u64, force: bool) {
         let _ = self.send(&Request::Stop { id, force }, &[]);
     }
 
     fn send(&self, request: &Request, payload: &[u8]) -> Result<(), SandboxError> {
+        self.send_with(request, payload, &[])
+    }
+
+    fn send_with(
+        &self,
+        request: &Request,
+        payload: &[u8],
+        opened: &[OwnedFd],
+    ) -> Result<(), SandboxError> {
         let frame = proto::encode(request, payload);
         let frame = frame.map_err(|error| SandboxError::WardenGone(error.to_string()))?;
         let _turn = lock(&self.0.writer);
-        // The warden always reads, so that this blocks for no longer than a copy takes.
-        (&self.0.socket).write_all(&frame).map_err(|_| self.gone())
+        // Open files go with the first byte. The warden always reads, so that this blocks for no longer
+        // than a copy takes.
+        let sent = match opened {
+            [] => 0,
+            files => files::send(&self.0.socket, &frame, files, SendFlags::NOSIGNAL)
+                .map_err(|_| self.gone())?,
+        };
+        (&self.0.socket).write_all(&frame[sent..]).map_err(|_| self.gone())
     }
 
-    fn gone(&self) -> SandboxError {
+    pub(super) fn gone(&self) -> SandboxError {
         let reason = lock(&self.0.waiters).gone.clone();
         SandboxError::WardenGone(reason.unwrap_or_else(|| "its socket is closed".into()))
     }
 }
 
+impl std::fmt::Debug for Waiters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiters").field("jobs", &self.jobs).field("gone", &self.gone).finish()
+    }
+}
+
 impl Waiters {
+    fn sink(&self, id: u64) -> Option<LiveSink> {
+        self.jobs.get(&id)?.sink.clone()
+    }
+
+    fn tell_end(&mut self, id: u64, ending: Ending) {
+        if let Some(observer) = &self.observer {
+            observer(Life::Gone(id));
+        }
+        if let Some(waiter) = self.jobs.remove(&id) {
+            let _ = waiter.ending.send(ending);
+        }
+    }
+
     fn check(&self) -> Result<(), SandboxError> {
         self.gone.clone().map_or(Ok(()), |reason| Err(SandboxError::WardenGone(reason)))
     }
@@ -301,14 +402,22 @@ fn hand_on(
         Reply::Ended { id, status, dropped, micros } => {
             let elapsed = Duration::from_micros(micros);
             let exit = JobExit { status: status.into(), output, dropped, elapsed };
-            if let Some(waiter) = waiters.jobs.remove(&id) {
-                let _ = waiter.send(Ok(exit));
-            }
+            waiters.tell_end(id, Ok(exit));
         }
         Reply::Failed { id, error } => {
-            if let Some(waiter) = waiters.jobs.remove(&id) {
-                let _ = waiter.send(Err(error.into()));
+            waiters.tell_end(id, Err(error.into()));
+        }
+        Reply::Started { id, process } => {
+            if let Some(observer) = &waiters.observer {
+                observer(Life::Born(id, &process));
             }
+            waiters.sink(id).inspect(|sink| sink(LiveEvent::Started(&process)));
+        }
+        Reply::Output { id } => {
+            let sink = waiters.sink(id);
+            // Whoever takes it may ask the warden for something.
+            drop(waiters);
+            sink.inspect(|sink| sink(LiveEvent::Output(&output)));
         }
         Reply::TokenEnded { id, killed, survivors } => {
             if let Some(waiter) = waiters.tokens.remove(&id) {

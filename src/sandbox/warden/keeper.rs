@@ -3,7 +3,7 @@
 //!
 //! Nothing here blocks on a job of the strong tier. Never here: the engine's socket (`server`).
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -15,6 +15,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::super::descent;
+use super::super::identity::ProcessId;
 use super::super::jail::{
     self, Filters, Group, KILL, Material, PROVEN, Report, Scratch, Sockets, TERMINATE,
 };
@@ -25,7 +26,7 @@ use super::output::Output;
 use super::pipes::{Side, input_of, pipe};
 use super::proto::{Reply, Request, WireError, WireSpec, WireStatus};
 use super::realm;
-use super::table::{Cause, Entry, Reaped, Table, Waiting};
+use super::table::{Cause, Entry, Kept, Reaped, Table, Waiting};
 
 /// Time between the request to end and the kill (contract R9).
 const GRACE: Duration = Duration::from_secs(2);
@@ -90,17 +91,24 @@ impl Keeper {
     }
 
     /// Does what the engine asks for.
-    pub(super) fn handle(&mut self, request: Request, payload: Vec<u8>) {
+    pub(super) fn handle(
+        &mut self,
+        request: Request,
+        payload: Vec<u8>,
+        arrived: &mut VecDeque<OwnedFd>,
+    ) {
         match request {
             Request::Run { id, tier, spec } => {
                 let label = spec.label.clone();
-                if let Err(step) = self.start(id, tier, spec, payload) {
+                let channel = if spec.channel { arrived.pop_front() } else { None };
+                if let Err(step) = self.start(id, tier, spec, (payload, channel)) {
                     let step = if label.is_empty() { step } else { format!("{label}: {step}") };
                     self.reply(Reply::Failed { id, error: WireError::Setup(step) }, Vec::new());
                 }
             }
             Request::Stop { id, force } => self.stop(id, force, Cause::Killed),
             Request::EndToken { id, token } => self.end_token(id, token),
+            Request::EndJob { id, job } => self.end_job(id, job),
             Request::Mount { id, kind, lower, dir, memory } => {
                 self.mount(Wanted { id, kind, lower: &lower, dir: dir.as_ref(), memory });
             }
@@ -134,8 +142,11 @@ impl Keeper {
         id: u64,
         tier: Tier,
         mut spec: WireSpec,
-        stdin: Vec<u8>,
+        (stdin, channel): (Vec<u8>, Option<OwnedFd>),
     ) -> Result<(), String> {
+        if spec.channel != channel.is_some() {
+            return Err("its channel did not arrive".into());
+        }
         if self.table.ended_tokens.contains(&spec.token) {
             return Err("its run token has ended".into());
         }
@@ -150,15 +161,22 @@ impl Keeper {
         let (stdin, input) = input_of(stdin)?;
         let group = Group::make(&spec, id);
         let meter = Meter::of(&spec, scratch.as_ref().map(Scratch::path));
-        let material = Material { spec: &spec, tier, group: &group, filters, stdin, output };
+        let material =
+            Material { spec: &spec, tier, group: &group, filters, stdin, output, channel };
         let running = jail::spawn(material)?;
+        if let Some(process) = ProcessId::of(running.pid.as_raw_nonzero().get()) {
+            self.reply(Reply::Started { id, process }, Vec::new());
+        }
         let started = Instant::now();
         let entry = Entry {
             token: spec.token,
             label: spec.label,
             tier,
             running,
-            output: Output::new(spec.output_bytes.min(MAX_OUTPUT)),
+            output: match spec.live {
+                true => Kept::Live(Vec::new()),
+                false => Kept::Here(Output::new(spec.output_bytes.min(MAX_OUTPUT))),
+            },
             output_pipe: Some(output_pipe),
             input,
             started,
@@ -198,9 +216,20 @@ impl Keeper {
         for &id in &open {
             self.stop(id, true, Cause::Killed);
         }
+        self.wait_for(request, open);
+    }
+
+    /// Ends one job; that it is over already is no error.
+    fn end_job(&mut self, request: u64, job: u64) {
+        let open = self.table.jobs.contains_key(&job).then_some(job).into_iter().collect();
+        self.stop(job, false, Cause::Killed);
+        self.wait_for(request, open);
+    }
+
+    fn wait_for(&mut self, request: u64, open: HashSet<u64>) {
         let deadline = Instant::now() + PATIENCE;
         self.table.waiting.push(Waiting { request, open, killed: 0, strays: Vec::new(), deadline });
-        // A token without jobs is answered at once.
+        // What has nothing to wait for is answered at once.
         let done = self.table.gone(0, &[]);
         self.answer_waits(done);
     }
@@ -213,8 +242,10 @@ impl Keeper {
 
     /// Reads what a job has written.
     pub(super) fn read_output(&mut self, id: u64) {
-        if let Some(entry) = self.table.jobs.get_mut(&id) {
-            gather(entry, 1);
+        let Some(entry) = self.table.jobs.get_mut(&id) else { return };
+        gather(entry, 1);
+        if let Some(bytes) = entry.output.take() {
+            self.reply(Reply::Output { id }, bytes);
         }
     }
 
@@ -250,6 +281,9 @@ impl Keeper {
         let strays = if proven { Vec::new() } else { self.kill_strays(&entry) };
         take_report(&mut entry);
         gather(&mut entry, usize::MAX);
+        if let Some(bytes) = entry.output.take() {
+            self.reply(Reply::Output { id }, bytes);
+        }
         let micros = u64::try_from(entry.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         match status(&entry, signal) {
             Ok(status) => {

@@ -9,6 +9,7 @@
 mod client;
 mod files;
 mod keeper;
+mod live;
 mod meter;
 mod output;
 mod pipes;
@@ -17,7 +18,7 @@ mod realm;
 mod server;
 mod table;
 
-pub use client::{Mounted, Warden, WardenOptions};
+pub use client::{Life, Mounted, Warden, WardenOptions};
 pub use table::Reaped;
 
 pub(super) use client::{Started, secret};

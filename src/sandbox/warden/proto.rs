@@ -1,13 +1,15 @@
 //! What the engine and the warden say to each other, and how it is framed.
 //!
 //! A frame is two little-endian `u32` lengths, then that many bytes of JSON and of payload. The
-//! payload is a job's standard input on the way there and its output on the way back.
+//! payload is a job's standard input on the way there and its output on the way back. Open files travel with
+//! the first byte of their frame.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::super::identity::ProcessId;
 use super::super::job::{JobSpec, JobStatus, Limits, Mount, Network, SandboxError};
 use super::super::overlay::OverlayKind;
 use super::super::tier::Tier;
@@ -22,6 +24,8 @@ pub(crate) enum Request {
     Run { id: u64, tier: Tier, spec: WireSpec },
     /// End a job: TERM and 2 s of grace before KILL, or KILL at once with `force`.
     Stop { id: u64, force: bool },
+    /// End one job, politely first, and answer as for a token.
+    EndJob { id: u64, job: u64 },
     /// Kill every job of a token, and start no further one of it.
     EndToken { id: u64, token: String },
     /// Mount an overlay in the warden's own namespaces, or for a trial in others.
@@ -39,6 +43,10 @@ pub(crate) enum Request {
 /// From the warden.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
+    /// The job's init runs; this is always the first word about it.
+    Started { id: u64, process: ProcessId },
+    /// A live job wrote the payload.
+    Output { id: u64 },
     /// The job ended, and nothing of it is alive; the payload is its output.
     Ended { id: u64, status: WireStatus, dropped: u64, micros: u64 },
     /// The job could not be run.
@@ -68,6 +76,10 @@ pub(crate) struct WireSpec {
     pub output_bytes: usize,
     pub disk_bytes: u64,
     pub free_bytes: u64,
+    /// Whether its output is handed on as it comes.
+    pub live: bool,
+    /// Whether an open file comes with it, which the job is to inherit.
+    pub channel: bool,
 }
 
 /// [`Mount`] with every byte of its paths.
@@ -152,6 +164,8 @@ pub(crate) fn split(spec: JobSpec) -> (WireSpec, Vec<u8>) {
         output_bytes,
         disk_bytes,
         free_bytes,
+        live: false,
+        channel: false,
     };
     (wire, spec.stdin)
 }

@@ -8,15 +8,18 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::SendFlags;
 
 use super::files;
 use super::keeper::{Keeper, Message};
 use super::pipes::null;
 use super::proto::{self, Request};
+use super::table::Kept;
 
 /// Read at once.
 const CHUNK: usize = 64 << 10;
+/// With so much waiting for the engine, live jobs are not read: they wait, too.
+const BACKLOG: usize = 4 << 20;
 
 /// Runs the warden on its standard input, which is the engine's socket, until that ends.
 pub(crate) fn serve() -> ExitCode {
@@ -29,6 +32,7 @@ pub(crate) fn serve() -> ExitCode {
 struct Server {
     engine: OwnedFd,
     received: Vec<u8>,
+    arrived: VecDeque<OwnedFd>,
     to_send: VecDeque<Frame>,
     keeper: Keeper,
 }
@@ -60,7 +64,13 @@ impl Server {
         super::super::sys::put_at(null()?, 0)?;
         // Orphans of a weaker tier come here when their init died.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-        Ok(Self { engine, received: Vec::new(), to_send: VecDeque::new(), keeper: Keeper::new() })
+        Ok(Self {
+            engine,
+            received: Vec::new(),
+            arrived: VecDeque::new(),
+            to_send: VecDeque::new(),
+            keeper: Keeper::new(),
+        })
     }
 
     /// Waits for something to happen and handles it.
@@ -88,9 +98,12 @@ impl Server {
         };
         let sending = if self.to_send.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         add(Source::Engine, self.engine.as_fd(), PollFlags::IN | sending);
+        let choked = self.to_send.iter().map(|frame| frame.bytes.len()).sum::<usize>() > BACKLOG;
         for (&id, job) in &self.keeper.table.jobs {
+            let waits = choked && matches!(job.output, Kept::Live(_));
+            let output = job.output_pipe.as_ref().filter(|_| !waits);
             let entries: [(Source, Option<BorrowedFd<'_>>, PollFlags); 4] = [
-                (Source::Output(id), job.output_pipe.as_ref().map(AsFd::as_fd), PollFlags::IN),
+                (Source::Output(id), output.map(AsFd::as_fd), PollFlags::IN),
                 (Source::Input(id), job.input.as_ref().map(|(fd, _)| fd.as_fd()), PollFlags::OUT),
                 (
                     Source::Control(id),
@@ -122,9 +135,10 @@ impl Server {
         }
         let mut chunk = vec![0; CHUNK];
         loop {
-            match rustix::net::recv(&self.engine, &mut chunk[..], RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => return Err(Over),
-                Ok((_, length)) => self.received.extend(&chunk[..length]),
+            // The socket does not block.
+            match files::receive(&self.engine, &mut chunk, &mut self.arrived) {
+                Ok(0) => return Err(Over),
+                Ok(length) => self.received.extend(&chunk[..length]),
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
                 Err(_) => return Err(Over),
@@ -133,7 +147,7 @@ impl Server {
         while let Some((request, payload)) =
             proto::decode::<Request>(&mut self.received).map_err(|_| Over)?
         {
-            self.keeper.handle(request, payload);
+            self.keeper.handle(request, payload, &mut self.arrived);
         }
         Ok(())
     }

@@ -29,6 +29,41 @@ pub(super) enum Cause {
     Killed,
 }
 
+/// What becomes of a job's output.
+#[derive(Debug)]
+pub(super) enum Kept {
+    /// It is kept until the end.
+    Here(Output),
+    /// It is handed on; this is what was read last.
+    Live(Vec<u8>),
+}
+
+impl Kept {
+    /// Adds what was read.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Here(output) => output.push(bytes),
+            Self::Live(pending) => pending.extend(bytes),
+        }
+    }
+
+    /// What is to be handed on now.
+    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Self::Live(pending) if !pending.is_empty() => Some(std::mem::take(pending)),
+            _ => None,
+        }
+    }
+
+    /// What was kept, and how much was dropped from its middle.
+    pub(super) fn finish(self) -> (Vec<u8>, u64) {
+        match self {
+            Self::Here(output) => output.finish(),
+            Self::Live(_) => (Vec::new(), 0),
+        }
+    }
+}
+
 /// A job in the warden's table.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -36,7 +71,7 @@ pub(super) struct Entry {
     pub label: String,
     pub tier: Tier,
     pub running: Running,
-    pub output: Output,
+    pub output: Kept,
     /// The reading end of its output; gone at its end of file.
     pub output_pipe: Option<OwnedFd>,
     /// What is still to be written to its standard input.

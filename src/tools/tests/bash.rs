@@ -170,9 +170,7 @@ fn how_it_ended_is_told_and_output_has_a_cap() {
     assert!(run(exit(JobStatus::Killed, b"", 0)).is_error);
     assert!(run(exit(JobStatus::Exited(0), &vec![b'x'; 1 << 20], 0)).text.len() < 50 * 1024);
     assert!(
-        fixture
-            .refused("run_bash", json!({"command": "ls", "background": true}))
-            .contains("background")
+        fixture.refused("run_bash", json!({"command": "ls", "watch": "x"})).contains("background")
     );
     assert!(fixture.refused("run_bash", json!({"command": 3})).contains("command"));
 }

@@ -1,11 +1,44 @@
 //! The registry, its arguments and its documentation.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::tools::Registry;
+use crate::fence::Fencer;
+use crate::model::{EventSink, LaneId, NestedLimits, WorkerLimits};
+use crate::prompt::Templates;
+use crate::provider::{Script, Scripted};
+use crate::sandbox::toolchain::Python;
 use crate::tools::testing::Fixture;
+use crate::tools::{CodeExecution, Registry};
+use crate::worker::{DelegateDesk, DelegateSubtask, Voice};
+
+/// Every tool of this version.
+fn whole() -> Registry {
+    let python = Python { program: "/usr/bin/python3".into(), mounts: Vec::new(), env: Vec::new() };
+    let desk = DelegateDesk {
+        lane: LaneId::of("fast", 1),
+        provider: Arc::new(Scripted::new(Script::default())),
+        model: "m".to_owned(),
+        limits: WorkerLimits {
+            max_tool_iterations: 90,
+            max_seconds: None,
+            max_tokens: None,
+            max_output_tokens: 4096,
+        },
+        nested: NestedLimits::default(),
+        system: String::new(),
+        task: String::new(),
+        voice: Voice::new(Templates::embedded(), Fencer::new([3; 32])),
+        seed: None,
+        temperature: None,
+        events: EventSink::none(),
+        past: Arc::new(|_| Vec::new()),
+    };
+    let standard = Registry::standard().with(Arc::new(CodeExecution::new(python)));
+    standard.with(Arc::new(DelegateSubtask::new(desk)))
+}
 
 #[test]
 fn wrong_calls_are_answers() {
@@ -60,7 +93,7 @@ fn submit_hands_in_answer_and_claims() {
 // contract R33
 #[test]
 fn an_absent_key_means_enabled_and_a_family_shares_one() {
-    let all = Registry::standard();
+    let all = whole();
     let names = |registry: &Registry| {
         registry.specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>()
     };
@@ -74,11 +107,13 @@ fn an_absent_key_means_enabled_and_a_family_shares_one() {
     assert!(!fewer.contains(&"edit_file".to_owned()) && !fewer.contains(&"multi_edit".to_owned()));
     assert!(fewer.contains(&"grep".to_owned()) && fewer.contains(&"submit".to_owned()));
     assert_eq!(fewer.len(), names(&all).len() - 2);
+    let silent = names(&all.toggled(&BTreeMap::from([("run_bash".to_owned(), false)])));
+    assert!(silent.iter().all(|name| name != "run_bash" && name != "bash_jobs"));
 }
 
 #[test]
 fn every_schema_is_a_closed_object_with_described_fields() {
-    for spec in Registry::standard().specs().iter() {
+    for spec in whole().specs().iter() {
         assert_eq!(spec.parameters["type"], "object", "{}", spec.name);
         assert_eq!(spec.parameters["additionalProperties"], false, "{}", spec.name);
         for (name, field) in spec.parameters["properties"].as_object().unwrap() {
@@ -91,7 +126,7 @@ fn every_schema_is_a_closed_object_with_described_fields() {
 #[test]
 fn the_specs_are_the_same_value_every_time() {
     let text = |registry: &Registry| serde_json::to_string(&registry.specs()).unwrap();
-    assert_eq!(text(&Registry::standard()), text(&Registry::standard()));
+    assert_eq!(text(&whole()), text(&whole()));
 }
 
 const BEGIN: &str = "<!-- tools:begin -->\n";
@@ -104,7 +139,7 @@ fn the_docs_list_of_tools_is_the_registry_s() {
     let text = std::fs::read_to_string(path).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
-    let wanted = format!("{before}{BEGIN}{}{END}{after}", Registry::standard().markdown());
+    let wanted = format!("{before}{BEGIN}{}{END}{after}", whole().markdown());
     if std::env::var_os("BAKEOFF_BLESS").is_some() {
         std::fs::write(path, &wanted).unwrap();
         return;

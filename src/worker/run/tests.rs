@@ -7,11 +7,13 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fence::Fencer;
 use crate::model::chat::{Message, Role, ToolSpec};
 use crate::model::{EventSink, LaneId, RunToken, Usage, WorkerLimits};
+use crate::prompt::Templates;
 use crate::provider::Provider;
 use crate::tools::{Registry, ToolContext, ToolOutput, open_workspace};
-use crate::worker::Toolbox;
+use crate::worker::{Toolbox, Voice};
 
 type Answer = Result<ModelReply, ProviderError>;
 
@@ -150,12 +152,13 @@ impl Bench {
                 Some(registry) => Arc::new(registry.clone()),
                 None => self.tools.clone(),
             },
-            context: ToolContext {
-                workspace: Arc::new(workspace),
-                token: RunToken::new("0"),
-                launch: None,
-                cancel: CancellationToken::new(),
-            },
+            context: ToolContext::new(
+                Arc::new(workspace),
+                RunToken::new("0"),
+                None,
+                CancellationToken::new(),
+            ),
+            voice: Voice::new(Templates::embedded(), Fencer::new([3; 32])),
             limits: self.limits,
             system: "be good".to_owned(),
             task_message: "fix it".to_owned(),

@@ -7,13 +7,15 @@ use std::path::Path;
 use bakeoff::model::{LaneId, TreeId};
 use bakeoff::repo::{Applied, ApplyTo, RepoError, Store, apply_tree};
 
-use super::{Fixture, git, snapshot, text, write_at};
+use super::{Fixture, git, lend, snapshot, text, write_at};
 
 fn tree_of(store: &Store, edit: impl FnOnce(&Path)) -> TreeId {
     let workspace = store.lease(&LaneId::of("edit", 1)).unwrap();
     edit(&workspace.path);
     git(&workspace.path, &["add", "-A", "-f"]);
-    TreeId::new(text(&git(&workspace.path, &["write-tree"])).trim())
+    let tree = TreeId::new(text(&git(&workspace.path, &["write-tree"])).trim());
+    lend(&workspace);
+    tree
 }
 
 fn commit(message: &str) -> ApplyTo {

@@ -11,7 +11,7 @@ const DIFF: &str = "--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -1,3 +1,3 @@\n pub fn
 fn a_draft_gives_the_store_s_trees_and_writes_only_what_is_kept() {
     let fixture = Fixture::sample();
     let store = fixture.store("r");
-    let objects = || snapshot(&fixture.paths("r").run.join("repo.git/objects"));
+    let objects = || snapshot(&fixture.paths("r").run.join("repo.git"));
     let before = objects();
     let draft = store.draft();
     let verdict = admit(DIFF.as_bytes(), store.base_tree(), &draft, &Rules::default()).unwrap();

@@ -13,7 +13,7 @@ use bakeoff::sandbox::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Fixture, git, text, write_at};
+use super::{Fixture, git, lend, text, write_at};
 
 /// Runs a shell line in a gate tree, in the sandbox, and gives what it printed.
 fn shell(tree: &GateTree, line: &str) -> String {
@@ -58,7 +58,9 @@ fn tree_by_git(store: &Store, edit: impl FnOnce(&Path)) -> TreeId {
     let workspace = store.lease(&LaneId::of("edit", 1)).unwrap();
     edit(&workspace.path);
     git(&workspace.path, &["add", "-A"]);
-    TreeId::new(text(&git(&workspace.path, &["write-tree"])).trim())
+    let tree = TreeId::new(text(&git(&workspace.path, &["write-tree"])).trim());
+    lend(&workspace);
+    tree
 }
 
 /// What the sandbox's own view shows of a tree: each path with its kind, mode and contents' hash.

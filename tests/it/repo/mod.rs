@@ -19,7 +19,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use bakeoff::model::LaneId;
-use bakeoff::repo::{RepoError, Store, StorePaths, UserRepo};
+use bakeoff::repo::{RepoError, Store, StorePaths, UserRepo, Workspace};
 
 /// A repository in a temporary directory, with room for the engine beside it.
 struct Fixture {
@@ -110,6 +110,20 @@ fn git(dir: &Path, args: &[&str]) -> Vec<u8> {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "git {args:?}: {error}");
     output.stdout
+}
+
+/// Copies what git wrote into a workspace's own objects to where the run's are looked for.
+fn lend(workspace: &Workspace) {
+    let run = workspace.git_dir.join("../../repo.git/objects");
+    for dir in fs::read_dir(workspace.git_dir.join("objects")).unwrap().map(Result::unwrap) {
+        let to = run.join(dir.file_name());
+        fs::create_dir_all(&to).unwrap();
+        for object in fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {
+            if object.file_name() != "alternates" {
+                let _ = fs::copy(object.path(), to.join(object.file_name()));
+            }
+        }
+    }
 }
 
 /// Of each path: mode, modification time, bytes.

@@ -7,9 +7,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use bakeoff::model::{LaneId, RunToken};
-use bakeoff::repo::{Backend, Spaces, Store, Workspace};
+use bakeoff::repo::{Backend, GateLayer, Spaces, Store, Wish, Workspace};
 use bakeoff::sandbox::{
     JobSpec, JobStatus, Launch, Launcher, Limits, Mount, Network, Permit, Warden, WardenOptions,
 };
@@ -57,9 +58,11 @@ impl Yard {
     /// Runs a program as a job that sees the workspace, and gives its output.
     fn run(&self, workspace: &Workspace, argv: &[&str]) -> String {
         workspace.ready_for_git().unwrap();
-        let common = workspace.git_dir.ancestors().nth(2).unwrap().to_owned();
-        let git = Mount::ReadWrite { from: common.clone(), at: common };
-        self.run_in(vec![workspace.mount(true), git], workspace.path.clone(), argv)
+        let own = workspace.git_dir.clone();
+        let objects = own.join("../../repo.git/objects").canonicalize().unwrap();
+        let base = Mount::ReadOnly { from: objects.clone(), at: objects };
+        let git = Mount::ReadWrite { from: own.clone(), at: own };
+        self.run_in(vec![workspace.mount(true), base, git], workspace.path.clone(), argv)
     }
 
     fn run_in(&self, mounts: Vec<Mount>, cwd: PathBuf, argv: &[&str]) -> String {
@@ -128,7 +131,7 @@ fn every_kind_of_workspace_holds_the_base_and_nothing_is_left_of_it() {
         let run = fixture.paths(backend.name()).run;
         store.release(workspace).unwrap();
         let left = |dir: &str| fs::read_dir(run.join(dir)).unwrap().count();
-        assert_eq!((left("lanes"), left("leases"), left("repo.git/worktrees")), (0, 0, 0));
+        assert_eq!((left("lanes"), left("leases"), left("lanes.git")), (0, 0, 0));
         let again = lease(store);
         assert_eq!(diff(store, &again), "", "{backend:?}");
     }
@@ -236,6 +239,87 @@ fn the_diff_of_an_overlay_is_that_of_a_full_scan() {
                 }
                 let ours = diff(store, &workspace);
                 let whole = scanned(store, &workspace);
+                assert_eq!(ours, whole, "{backend:?}, seed {seed}, step {step}");
+                changed += usize::from(!ours.is_empty());
+            }
+        }
+    }
+    assert!(changed > 100);
+}
+
+/// What carried directories and a base's gates leave under a workspace: `loose` is carried and `gen` is
+/// output, and the base ignores neither.
+fn left(yard: &Yard, store: &Store) -> GateLayer {
+    let over = yard.launcher.tier().can_mount();
+    let patience = Duration::from_secs(60);
+    let wish = Wish { carry: vec!["loose".to_owned()], made_by: Vec::new(), over, patience };
+    let standing = store.stand(&wish).unwrap();
+    assert!(standing.notes.is_empty() && !standing.secret, "{:?}", standing.notes);
+    let below = standing.layer.as_ref();
+    let tree = store.gate_tree(store.base_tree(), below, yard.launcher.tier()).unwrap();
+    let build =
+        "cat loose/dep.txt && mkdir -p target gen && echo made | tee target/out > gen/out.txt";
+    assert_eq!(yard.run_in(tree.mounts(), tree.cwd(""), &["sh", "-c", build]), "carried\n");
+    tree.into_layer().unwrap()
+}
+
+/// A change to what lies under a workspace, or beside it.
+fn edit_left(root: &Path, choices: &mut Choices) {
+    const FILES: [&str; 6] =
+        ["loose/dep.txt", "loose/new.txt", "gen/out.txt", "gen/mine.txt", "target/out", "src/mine"];
+    let file = root.join(FILES[choices.below(FILES.len())]);
+    let dir = root.join(["loose", "gen"][choices.below(2)]);
+    match choices.below(8) {
+        0 => drop(fs::remove_file(&file)),
+        1 => drop(rename(&dir, &root.join("kept"))),
+        2 => drop(fs::remove_dir_all(&dir)),
+        3 => drop(rename(&file, &root.join("src/moved"))),
+        4 => drop(fs::create_dir(&dir)),
+        5 => drop(fs::set_permissions(&file, fs::Permissions::from_mode(0o755))),
+        _ => drop(fs::write(&file, "edited\n")),
+    }
+}
+
+/// The sections of a diff but for those of new files at paths that lay under the workspace.
+fn without_left(diff: &str) -> String {
+    let is_left = |section: &str| {
+        let path = section.split(" b/").nth(1).and_then(|rest| rest.lines().next());
+        path.is_some_and(|path| path.starts_with("loose/") || path == "gen/out.txt")
+    };
+    let sections = diff.split_inclusive('\n').fold(Vec::<String>::new(), |mut all, line| {
+        match all.last_mut() {
+            Some(last) if !line.starts_with("diff --git ") => last.push_str(line),
+            _ => all.push(line.to_owned()),
+        }
+        all
+    });
+    sections.into_iter().filter(|section| !is_left(section)).collect()
+}
+
+#[test]
+fn what_lies_under_a_workspace_never_enters_its_diff() {
+    let fixture = Fixture::sample();
+    fixture.write("loose/dep.txt", b"carried\n");
+    let yard = Yard::new(&fixture);
+    let mut changed = 0;
+    for (backend, store) in &yard.stores {
+        let below = left(&yard, store);
+        for seed in 0..40 {
+            let workspace = store.lease_over(&LaneId::of("a", 1), &below).unwrap();
+            let root = reach(&workspace);
+            for (path, text) in [("loose/dep.txt", "carried\n"), ("gen/out.txt", "made\n")] {
+                assert_eq!(fs::read_to_string(root.join(path)).unwrap(), text, "{backend:?}");
+            }
+            assert_eq!(diff(store, &workspace), "", "{backend:?}");
+            let mut choices = Choices(seed);
+            for step in 0..=choices.below(12) {
+                match choices.below(4) {
+                    0 if !root.join("src").is_symlink() => random_edit(&root, &mut choices),
+                    1 => overlay_edit(&root, &mut choices),
+                    _ => edit_left(&root, &mut choices),
+                }
+                let ours = diff(store, &workspace);
+                let whole = without_left(&scanned(store, &workspace));
                 assert_eq!(ours, whole, "{backend:?}, seed {seed}, step {step}");
                 changed += usize::from(!ours.is_empty());
             }

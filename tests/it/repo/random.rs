@@ -9,7 +9,7 @@ use std::path::Path;
 use bakeoff::model::{Admission, LaneId, TreeId};
 use bakeoff::patch::{Rules, admit};
 
-use super::{Fixture, git, text};
+use super::{Fixture, git, lend, text};
 
 /// A small generator of repeatable choices.
 pub(super) struct Choices(pub(super) u64);
@@ -104,6 +104,7 @@ fn the_diff_of_random_edits_is_gits() {
         // The same change between two trees of the store reads the same.
         let tree = git(&workspace.path, &["write-tree"]);
         let new = TreeId::new(text(&tree).trim());
+        lend(&workspace);
         assert_eq!(text(&store.diff_trees(store.base_tree(), &new).unwrap()), text(&ours));
         // What the patch rules let through gives that tree too.
         if let Admission::Admitted { tree, .. } =

@@ -167,7 +167,7 @@ impl Place {
     pub fn no_files_left(&self, context: &str) {
         assert_eq!(names(&self.dir.join("tmp")), [""; 0], "{context}: temporary files");
         for run in self.runs() {
-            for sub in ["lanes", "gates", "leases", "repo.git/worktrees"] {
+            for sub in ["lanes", "gates", "leases", "lanes.git"] {
                 assert_eq!(names(&run.join(sub)), [""; 0], "{context}: {sub} of a run");
             }
             let known = [
@@ -176,6 +176,7 @@ impl Place {
                 "gates",
                 "journal.jsonl",
                 "lanes",
+                "lanes.git",
                 "leases",
                 "record.json",
                 "repo.git",

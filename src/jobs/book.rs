@@ -1,0 +1,53 @@
+//! The tables of all worker runs of an engine's run.
+//!
+//! Never here: the operator's own jobs, so that no list that a worker sees can hold one.
+
+use std::sync::{Arc, Mutex};
+
+use super::entry::{JobView, lock};
+use super::table::{JobLimits, JobTable, WeakTable};
+use crate::model::{LaneId, LeaseId};
+
+/// All worker runs' tables. Clones share it.
+#[derive(Clone)]
+pub struct JobBook {
+    limits: JobLimits,
+    tables: Arc<Mutex<Vec<WeakTable>>>,
+}
+
+impl std::fmt::Debug for JobBook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JobBook").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl JobBook {
+    /// Without tables; those that it opens have these limits.
+    pub fn new(limits: JobLimits) -> Self {
+        Self { limits, tables: Arc::default() }
+    }
+
+    /// Opens the table of a worker run. It is closed when nobody holds it any more.
+    pub fn open(&self, lane: &LaneId) -> JobTable {
+        let table = JobTable::new(lane.clone(), self.limits);
+        let mut tables = lock(&self.tables);
+        tables.retain(|known| known.upgrade().is_some());
+        tables.push(table.downgrade());
+        table
+    }
+
+    /// Every job of every worker run that was started from this workspace (contract C2): the lease
+    /// counts and not its path, at which other workspaces may be seen, too.
+    pub fn of_lease(&self, lease: &LeaseId) -> Vec<JobView> {
+        let tables: Vec<JobTable> =
+            lock(&self.tables).iter().filter_map(WeakTable::upgrade).collect();
+        tables.iter().flat_map(|table| table.of_lease(lease)).collect()
+    }
+
+    /// Every job of every worker run.
+    pub fn all(&self) -> Vec<JobView> {
+        let tables: Vec<JobTable> =
+            lock(&self.tables).iter().filter_map(WeakTable::upgrade).collect();
+        tables.iter().flat_map(JobTable::list).collect()
+    }
+}

@@ -1,0 +1,146 @@
+//! One background job: what it is, its output, how it stands.
+//!
+//! Never here: tables, notices.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::ring::Ring;
+use super::watch::Watch;
+use crate::model::{JobId, LeaseId};
+use crate::sandbox::{JobStatus, Process};
+
+/// A job's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobEnd {
+    /// How; or why it could not be run.
+    pub status: Result<JobStatus, String>,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// How a job stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobState {
+    /// It runs.
+    Running,
+    /// It was told to end and has not yet.
+    Stopping,
+    /// It ended, and nothing of it is alive.
+    Ended(JobEnd),
+    /// It was killed, and of these that is not proven.
+    Survived(Vec<String>),
+}
+
+impl JobState {
+    /// Whether something of it is, or may be, alive.
+    pub fn is_live(&self) -> bool {
+        !matches!(self, Self::Ended(_))
+    }
+
+    /// In a few words, for lists, tool results and notices alike.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Running => "running".to_owned(),
+            Self::Stopping => "stopping".to_owned(),
+            Self::Survived(names) => format!("killed, but may be alive: {}", names.join(", ")),
+            Self::Ended(end) => end.words(),
+        }
+    }
+}
+
+impl JobEnd {
+    fn words(&self) -> String {
+        match &self.status {
+            Ok(JobStatus::Exited(code)) => format!("exit {code}"),
+            Ok(JobStatus::Signalled(signal)) => format!("ended by signal {signal}"),
+            Ok(JobStatus::TimedOut) => {
+                format!("ended: its time was over after {} s", self.elapsed.as_secs())
+            }
+            Ok(JobStatus::DiskLimit { held, .. }) => {
+                format!("ended: it held {} MiB on disk", held >> 20)
+            }
+            Ok(JobStatus::Killed) => "killed".to_owned(),
+            Err(why) => format!("not run: {why}"),
+        }
+    }
+}
+
+/// A job as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobView {
+    /// Its id.
+    pub id: JobId,
+    /// Who started it: a lane, or a nested worker of one.
+    pub owner: String,
+    /// Its command line.
+    pub label: String,
+    /// How it stands.
+    pub state: JobState,
+    /// How long it ran, or has run so far.
+    pub age: Duration,
+    /// How much it wrote, in bytes.
+    pub written: u64,
+}
+
+/// A job in a table.
+pub(super) struct Entry {
+    pub id: JobId,
+    pub lease: LeaseId,
+    pub label: String,
+    /// Which worker of the run it belongs to: 0 is the top.
+    pub by: AtomicU32,
+    pub began: Instant,
+    pub process: Arc<dyn Process>,
+    pub output: Arc<Mutex<Output>>,
+    pub stopping: AtomicBool,
+    /// Whether its end was told already.
+    pub told: AtomicBool,
+    /// How it ended, and when. The process is asked whether it lives; this says only how it ended.
+    pub end: OnceLock<(JobEnd, Instant)>,
+    pub survivors: Mutex<Vec<String>>,
+}
+
+/// What a job wrote, and the pattern that is looked for in it.
+pub(super) struct Output {
+    pub ring: Ring,
+    pub watch: Option<Watch>,
+}
+
+impl Entry {
+    /// How it stands: derived from the process, not from a stored copy (contract R8).
+    pub(super) fn state(&self) -> JobState {
+        let survivors = lock(&self.survivors);
+        match self.end.get() {
+            _ if !survivors.is_empty() => JobState::Survived(survivors.clone()),
+            Some((end, _)) => JobState::Ended(end.clone()),
+            // Its end is proven, and is being written down.
+            None if !self.process.is_live() => JobState::Stopping,
+            None if self.stopping.load(Ordering::SeqCst) => JobState::Stopping,
+            None => JobState::Running,
+        }
+    }
+
+    pub(super) fn view(&self, lane: &str) -> JobView {
+        let by = self.by.load(Ordering::SeqCst);
+        JobView {
+            id: self.id.clone(),
+            owner: if by == 0 { lane.to_owned() } else { format!("{lane} subtask {by}") },
+            label: self.label.clone(),
+            state: self.state(),
+            age: self.end.get().map_or_else(|| self.began.elapsed(), |(end, _)| end.elapsed),
+            written: lock(&self.output).ring.written(),
+        }
+    }
+
+    /// When it ended, if nothing of it can be alive.
+    pub(super) fn ended_at(&self) -> Option<Instant> {
+        self.end.get().filter(|_| lock(&self.survivors).is_empty()).map(|(_, at)| *at)
+    }
+}
+
+/// A lock whose owner panicked guards data that is whole: nothing here is changed in two steps.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,454 @@
+//! The background jobs of one owner.
+//!
+//! Starts, lists, reads and ends them, and owns the one notice that each of them gives. Never here: other
+//! owners' jobs, the words in which a model is told.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use super::entry::{Entry, JobEnd, JobState, JobView, Output, lock};
+use super::ring::{Reading, Ring};
+use super::watch::{Watch, WatchState};
+use crate::model::{JobId, LaneId, LeaseId};
+use crate::sandbox::{JobExit, JobSpec, Launch, Live, LiveEvent, LiveSink, Process, SandboxError};
+
+/// The most notices of matches that wait at once.
+const WAITING: usize = 32;
+/// How long a proven end may take to be written down.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Bounds of one table.
+#[derive(Clone, Copy, Debug)]
+pub struct JobLimits {
+    /// The longest that a job may run.
+    pub ceiling: Duration,
+    /// How long the output of an ended job stays readable, from its exit.
+    pub retention: Duration,
+    /// Jobs at once.
+    pub running: usize,
+    /// Ended jobs that are kept; the one that ended first goes first.
+    pub ended: usize,
+    /// Output that is kept of each, in bytes.
+    pub output: usize,
+}
+
+impl Default for JobLimits {
+    fn default() -> Self {
+        Self {
+            ceiling: Duration::from_secs(1800),
+            retention: Duration::from_secs(600),
+            running: 16,
+            ended: 32,
+            output: 256 << 10,
+        }
+    }
+}
+
+/// A job to start.
+pub struct Order {
+    /// The process.
+    pub spec: JobSpec,
+    /// The workspace that it works in.
+    pub lease: LeaseId,
+    /// Its command line, for lists.
+    pub label: String,
+    /// Which worker of the run starts it: 0 is the top.
+    pub by: u32,
+    /// A pattern to watch for.
+    pub watch: Option<Watch>,
+}
+
+/// Something that a worker is to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A job ended; there is one for each.
+    Ended {
+        /// The job.
+        id: JobId,
+        /// Its command line.
+        label: String,
+        /// How.
+        state: JobState,
+        /// How much it wrote, in bytes.
+        written: u64,
+        /// What became of its watch pattern, if it had one.
+        watch: Option<WatchState>,
+    },
+    /// A line matched a job's watch pattern.
+    Matched {
+        /// The job.
+        id: JobId,
+        /// The line: foreign.
+        line: String,
+    },
+}
+
+impl Notice {
+    /// The job that it is about.
+    pub fn id(&self) -> &JobId {
+        match self {
+            Self::Ended { id, .. } | Self::Matched { id, .. } => id,
+        }
+    }
+}
+
+/// What ending a job came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KillReport {
+    /// It is ended, and that is proven.
+    Proven(JobState),
+    /// It had ended before.
+    Over(JobState),
+    /// These may be alive; the job stays listed.
+    Survivors(Vec<String>),
+}
+
+/// The background jobs of one owner. Clones share it.
+#[derive(Clone)]
+pub struct JobTable(Arc<Inner>);
+
+struct Inner {
+    lane: LaneId,
+    limits: JobLimits,
+    next: AtomicU32,
+    closed: AtomicBool,
+    entries: Mutex<Vec<Arc<Entry>>>,
+    notices: Mutex<VecDeque<Notice>>,
+    /// Woken by every notice and every end.
+    wake: Notify,
+}
+
+impl std::fmt::Debug for JobTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("JobTable").field(&self.0.lane).finish()
+    }
+}
+
+impl JobTable {
+    /// An empty table for the worker run of a lane.
+    pub fn new(lane: LaneId, limits: JobLimits) -> Self {
+        Self(Arc::new(Inner {
+            lane,
+            limits,
+            next: AtomicU32::new(1),
+            closed: AtomicBool::new(false),
+            entries: Mutex::default(),
+            notices: Mutex::default(),
+            wake: Notify::new(),
+        }))
+    }
+
+    pub(super) fn downgrade(&self) -> WeakTable {
+        WeakTable(Arc::downgrade(&self.0))
+    }
+
+    /// Starts a job and returns its id at once (contract C1). Its wall-clock limit is the table's ceiling
+    /// at most.
+    ///
+    /// # Errors
+    /// In words, when too many run or it can't be started. A job that can't be run is told as ended.
+    pub fn start(&self, launch: &dyn Launch, order: Order) -> Result<JobId, String> {
+        let Order { mut spec, lease, label, by, watch } = order;
+        self.forget_old();
+        self.room()?;
+        spec.limits.wall = self.0.limits.ceiling;
+        let number = self.0.next.fetch_add(1, Ordering::SeqCst);
+        let id = JobId::new(format!("{}#{number}", self.0.lane));
+        let output = Output { ring: Ring::new(self.0.limits.output), watch };
+        let output = Arc::new(Mutex::new(output));
+        let sink = self.sink(id.clone(), output.clone());
+        let live = Live { sink, channel: None };
+        let process = launch.start_live(spec, live).map_err(|error| error.to_string())?;
+        let process: Arc<dyn Process> = process.into();
+        let entry = Arc::new(Entry {
+            id: id.clone(),
+            lease,
+            label,
+            by: AtomicU32::new(by),
+            began: Instant::now(),
+            process,
+            output,
+            stopping: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+            end: OnceLock::new(),
+            survivors: Mutex::default(),
+        });
+        lock(&self.0.entries).push(entry.clone());
+        let table = self.downgrade();
+        tokio::spawn(async move {
+            let ending = entry.process.ended().await;
+            match table.upgrade() {
+                Some(table) => table.complete(&entry, ending),
+                None => write_down(&entry, ending),
+            }
+        });
+        Ok(id)
+    }
+
+    fn room(&self) -> Result<(), String> {
+        if self.0.closed.load(Ordering::SeqCst) {
+            return Err("the worker run is over".to_owned());
+        }
+        let live = self.live().count();
+        match live < self.0.limits.running {
+            true => Ok(()),
+            false => Err(format!("{live} jobs run already; kill one, or wait for one to end")),
+        }
+    }
+
+    fn live(&self) -> impl Iterator<Item = Arc<Entry>> {
+        let entries = lock(&self.0.entries).clone();
+        entries.into_iter().filter(|entry| entry.state().is_live())
+    }
+
+    /// Where a job's output goes. The table may be gone before the job is.
+    fn sink(&self, id: JobId, output: Arc<Mutex<Output>>) -> LiveSink {
+        let table = self.downgrade();
+        Arc::new(move |event| {
+            let LiveEvent::Output(bytes) = event else { return };
+            let lines = {
+                let Output { ring, watch } = &mut *lock(&output);
+                ring.push(bytes);
+                watch.as_mut().map(|watch| watch.take(bytes, Instant::now())).unwrap_or_default()
+            };
+            if let Some(table) = table.upgrade() {
+                lines.into_iter().for_each(|line| table.matched(&id, line));
+                table.0.wake.notify_waiters();
+            }
+        })
+    }
+
+    fn matched(&self, id: &JobId, line: String) {
+        let mut notices = lock(&self.0.notices);
+        let waiting = notices.iter().filter(|one| matches!(one, Notice::Matched { .. })).count();
+        if waiting < WAITING && !self.0.closed.load(Ordering::SeqCst) {
+            notices.push_back(Notice::Matched { id: id.clone(), line });
+        }
+    }
+
+    /// The one place where an end is written down and becomes a notice (contract R6).
+    fn complete(&self, entry: &Entry, ending: Result<JobExit, SandboxError>) {
+        let (written, last, watch) = {
+            let Output { ring, watch } = &mut *lock(&entry.output);
+            let last = watch.as_mut().and_then(|watch| watch.finish(Instant::now()));
+            (ring.written(), last, watch.as_ref().map(Watch::state))
+        };
+        if let Some(line) = last {
+            self.matched(&entry.id, line);
+        }
+        // Both under one lock: who sees that it ended finds the notice.
+        let mut notices = lock(&self.0.notices);
+        write_down(entry, ending);
+        let silent = entry.told.load(Ordering::SeqCst) || self.0.closed.load(Ordering::SeqCst);
+        if !silent {
+            notices.push_back(Notice::Ended {
+                id: entry.id.clone(),
+                label: entry.label.clone(),
+                state: entry.state(),
+                written,
+                watch,
+            });
+        }
+        drop(notices);
+        self.0.wake.notify_waiters();
+    }
+
+    /// Marks an end as told and takes its notice back.
+    fn told(&self, entry: &Entry) {
+        let mut notices = lock(&self.0.notices);
+        entry.told.store(true, Ordering::SeqCst);
+        notices.retain(|one| !matches!(one, Notice::Ended { id, .. } if *id == entry.id));
+    }
+
+    /// Takes out ended jobs that were kept long enough or are too many (contracts R7 and S8). One whose
+    /// notice waits goes, too: the notice stands for itself.
+    fn forget_old(&self) {
+        let limits = self.0.limits;
+        let mut entries = lock(&self.0.entries);
+        let expired = |at: Instant| at.elapsed() >= limits.retention;
+        entries.retain(|entry| !entry.ended_at().is_some_and(expired));
+        let mut ends: Vec<Instant> = entries.iter().filter_map(|entry| entry.ended_at()).collect();
+        ends.sort();
+        if let Some(last) = ends.len().checked_sub(limits.ended + 1).map(|at| ends[at]) {
+            entries.retain(|entry| entry.ended_at().is_none_or(|at| at > last));
+        }
+    }
+
+    fn find(&self, id: &JobId) -> Option<Arc<Entry>> {
+        lock(&self.0.entries).iter().find(|entry| entry.id == *id).cloned()
+    }
+
+    /// Every job, oldest first.
+    pub fn list(&self) -> Vec<JobView> {
+        self.forget_old();
+        let entries = lock(&self.0.entries).clone();
+        entries.iter().map(|entry| entry.view(self.0.lane.as_str())).collect()
+    }
+
+    /// Those of one workspace.
+    pub(super) fn of_lease(&self, lease: &LeaseId) -> Vec<JobView> {
+        self.forget_old();
+        let mut entries = lock(&self.0.entries).clone();
+        entries.retain(|entry| entry.lease == *lease);
+        entries.iter().map(|entry| entry.view(self.0.lane.as_str())).collect()
+    }
+
+    /// A job of this table with what it wrote from `from` on. An end that is shown here is told by that.
+    pub fn read(&self, id: &JobId, from: u64) -> Option<(JobView, Reading)> {
+        self.forget_old();
+        let entry = self.find(id)?;
+        let view = entry.view(self.0.lane.as_str());
+        if !view.state.is_live() {
+            self.told(&entry);
+        }
+        let reading = lock(&entry.output).ring.read(from, !view.state.is_live());
+        Some((view, reading))
+    }
+
+    /// Waits until a job has ended, or has written more than `beyond` bytes; at most for `patience`.
+    pub async fn wait(&self, id: &JobId, beyond: u64, patience: Duration) {
+        let Some(entry) = self.find(id) else { return };
+        let done = async {
+            loop {
+                let woken = self.0.wake.notified();
+                if !entry.state().is_live() || lock(&entry.output).ring.written() > beyond {
+                    return;
+                }
+                woken.await;
+            }
+        };
+        let _ = tokio::time::timeout(patience, done).await;
+    }
+
+    /// Ends a job with all its processes: TERM, 2 s, KILL (contracts C3 and R9). `None` when there is no
+    /// such job here.
+    pub async fn kill(&self, id: &JobId) -> Option<KillReport> {
+        let entry = self.find(id)?;
+        if !entry.state().is_live() {
+            self.told(&entry);
+            return Some(KillReport::Over(entry.state()));
+        }
+        entry.stopping.store(true, Ordering::SeqCst);
+        // A warden that is gone took every job with it.
+        let survivors = entry.process.end().await.map(|reaped| reaped.survivors);
+        let survivors = survivors.unwrap_or_default();
+        lock(&entry.survivors).clone_from(&survivors);
+        if !survivors.is_empty() {
+            return Some(KillReport::Survivors(survivors));
+        }
+        self.settled(&entry).await;
+        self.told(&entry);
+        Some(KillReport::Proven(entry.state()))
+    }
+
+    /// Waits until a proven end is written down.
+    async fn settled(&self, entry: &Entry) {
+        let written_down = async {
+            while entry.end.get().is_none() {
+                let woken = self.0.wake.notified();
+                if entry.end.get().is_none() {
+                    woken.await;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(SOON, written_down).await;
+    }
+
+    /// The notices for one worker of the run, which are not given again.
+    pub fn take_notices(&self, by: u32) -> Vec<Notice> {
+        let mut notices = lock(&self.0.notices);
+        let (own, rest): (Vec<Notice>, Vec<Notice>) =
+            notices.drain(..).partition(|one| self.owner_of(one.id()) == by);
+        *notices = rest.into();
+        own
+    }
+
+    /// Takes back the notices of ends that `text` tells of: what was told before a resume.
+    pub fn told_in(&self, text: &str) {
+        let entries = lock(&self.0.entries).clone();
+        for entry in entries.iter().filter(|entry| text.contains(&mention(&entry.id))) {
+            self.told(entry);
+        }
+    }
+
+    fn owner_of(&self, id: &JobId) -> u32 {
+        self.find(id).map_or(0, |entry| entry.by.load(Ordering::SeqCst))
+    }
+
+    /// Whether a worker of the run has a job that runs.
+    pub fn has_live(&self, by: u32) -> bool {
+        self.live().any(|entry| entry.by.load(Ordering::SeqCst) == by)
+    }
+
+    /// Waits until there is a notice for a worker of the run; false when none can come any more.
+    pub async fn noticed(&self, by: u32) -> bool {
+        loop {
+            let woken = self.0.wake.notified();
+            // In this order: a job that is seen to have ended has left its notice.
+            let live = self.has_live(by);
+            let waiting = lock(&self.0.notices).clone();
+            if waiting.iter().any(|one| self.owner_of(one.id()) == by) {
+                return true;
+            }
+            if !live {
+                return false;
+            }
+            woken.await;
+        }
+    }
+
+    /// Hands the jobs of one worker of the run over to another, and names those that run.
+    pub fn hand_over(&self, from: u32, to: u32) -> Vec<JobView> {
+        let entries = lock(&self.0.entries).clone();
+        let mine = entries.iter().filter(|entry| entry.by.load(Ordering::SeqCst) == from);
+        let (mut live, lane) = (Vec::new(), self.0.lane.as_str());
+        for entry in mine {
+            entry.by.store(to, Ordering::SeqCst);
+            live.extend(Some(entry.view(lane)).filter(|view| view.state.is_live()));
+        }
+        live
+    }
+
+    /// Ends the jobs of one worker of the run; nobody is told.
+    pub async fn kill_of(&self, by: u32) -> Vec<(JobId, KillReport)> {
+        let entries: Vec<_> =
+            self.live().filter(|entry| entry.by.load(Ordering::SeqCst) == by).collect();
+        let end = async |entry: &Arc<Entry>| Some((entry.id.clone(), self.kill(&entry.id).await?));
+        let ends = futures_util::future::join_all(entries.iter().map(end)).await;
+        ends.into_iter().flatten().collect()
+    }
+
+    /// No further job, and nobody is told any more.
+    pub(super) fn close(&self) {
+        self.0.closed.store(true, Ordering::SeqCst);
+        lock(&self.0.notices).clear();
+        self.0.wake.notify_waiters();
+    }
+}
+
+/// How a notice names a job, so that it can be found in a text again.
+pub(super) fn mention(id: &JobId) -> String {
+    format!("job {id} ended")
+}
+
+/// Keeps how a job ended.
+fn write_down(entry: &Entry, ending: Result<JobExit, SandboxError>) {
+    let end = match ending {
+        Ok(exit) => JobEnd { status: Ok(exit.status), elapsed: exit.elapsed },
+        Err(error) => JobEnd { status: Err(error.to_string()), elapsed: entry.began.elapsed() },
+    };
+    let _ = entry.end.set((end, Instant::now()));
+}
+
+/// A table that its owner may have let go.
+pub(super) struct WeakTable(Weak<Inner>);
+
+impl WeakTable {
+    pub(super) fn upgrade(&self) -> Option<JobTable> {
+        self.0.upgrade().map(JobTable)
+    }
+}

@@ -1,0 +1,69 @@
+"""Runs a snippet with call_tool(). Handed to the interpreter as its program; never shown to a model."""
+
+
+def main():
+    import faulthandler
+    import json
+    import linecache
+    import os
+    import signal
+    import sys
+    import threading
+    import traceback
+    import types
+
+    channel = int(sys.argv[1])
+    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    # When its time is over it says where it was.
+    faulthandler.register(signal.SIGTERM, chain=True)
+    os.set_inheritable(channel, False)
+    answers = open(channel, "rb", closefd=False)
+    turn = threading.Lock()
+
+    class ToolError(Exception):
+        """A tool refused or failed; the text says why."""
+
+    def call_tool(name, /, **arguments):
+        """Calls one of the worker's tools and returns its answer; for a new job that is its id."""
+        question = json.dumps({"tool": name, "arguments": arguments}).encode() + b"\n"
+        with turn:
+            while question:
+                question = question[os.write(channel, question):]
+            answer = answers.readline()
+        if not answer.endswith(b"\n"):
+            raise ToolError("the engine has hung up")
+        answer = json.loads(answer)
+        if answer["error"]:
+            raise ToolError(answer["value"])
+        return answer["value"]
+
+    def report(error):
+        """A traceback without the frames of this file."""
+        told = traceback.TracebackException(type(error), error, error.__traceback__)
+        todo = [told]
+        while todo:
+            one = todo.pop()
+            frames = [frame for frame in one.stack if frame.filename != "<string>"]
+            one.stack = traceback.StackSummary.from_list(frames)
+            todo.extend(other for other in (one.__cause__, one.__context__) if other)
+        print("".join(told.format()), end="", file=sys.stderr)
+
+    code = json.loads(answers.readline())["code"]
+    name = "snippet.py"
+    linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+    module = types.ModuleType("__main__")
+    module.__dict__.update(call_tool=call_tool, ToolError=ToolError)
+    sys.modules["__main__"] = module
+    sys.argv = [name]
+    sys.path.insert(0, os.getcwd())
+    try:
+        exec(compile(code, name, "exec"), module.__dict__)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        report(error)
+        sys.exit(1)
+
+
+main()

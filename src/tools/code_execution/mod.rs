@@ -1,0 +1,174 @@
+//! The tool `code_execution`: a Python snippet in the sandbox, which may call the worker's other tools.
+//!
+//! The snippet sees the interpreter, the system's directories and the workspace, has no network, and one
+//! socket, which it inherits. Never here: which interpreter (`sandbox::toolchain` looks), whether a
+//! model may have the tool at all (whoever makes the registry decides).
+
+mod serve;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Registry, Tool, ToolContext, ToolOutput, args};
+use crate::jobs::Ring;
+use crate::model::chat::ToolSpec;
+use crate::sandbox::toolchain::Python;
+use crate::sandbox::{
+    CHANNEL, JobExit, JobSpec, JobStatus, Limits, Live, LiveEvent, Network, SandboxError,
+};
+
+const NAME: &str = "code_execution";
+/// What runs the snippet.
+const BOOTSTRAP: &str = include_str!("bootstrap.py");
+/// How long a snippet may take when it does not say.
+const DEFAULT_SECONDS: u64 = 60;
+/// The longest that one may ask for.
+const MOST_SECONDS: u64 = 300;
+/// The longest snippet, in bytes.
+const MAX_CODE: usize = 256 << 10;
+/// The most bytes of output that are kept, head and tail.
+const MAX_OUTPUT: usize = 48 << 10;
+/// Memory of each process, in bytes.
+const MEMORY: u64 = 2 << 30;
+
+/// Its arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The Python 3 code. What it prints is the answer.
+    code: String,
+    /// The longest that it may take, in seconds. Default: 60; at most 300.
+    timeout_seconds: Option<u64>,
+}
+
+/// Runs snippets with one interpreter.
+pub struct CodeExecution {
+    python: Python,
+    /// What a snippet may call.
+    tools: Registry,
+}
+
+impl CodeExecution {
+    /// The tool's name, and its key.
+    pub const NAME: &'static str = NAME;
+
+    /// With this interpreter; a snippet may call nothing until the tool stands in a registry.
+    pub fn new(python: Python) -> Self {
+        Self { python, tools: Registry::empty() }
+    }
+
+    async fn run(&self, context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolOutput> {
+        let arguments: Arguments = args::parse(NAME, arguments)?;
+        if arguments.code.len() > MAX_CODE {
+            return Err(ToolOutput::refused(format!(
+                "the code has {} bytes, at most {MAX_CODE} are taken; nothing was run",
+                arguments.code.len()
+            )));
+        }
+        let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_SECONDS).clamp(1, MOST_SECONDS);
+        let Some(launch) = &context.launch else {
+            return Err(ToolOutput::refused("refused: no sandbox, no execution"));
+        };
+        let not_run = |error: &dyn std::fmt::Display| {
+            ToolOutput::refused(format!("the code was not run: {error}"))
+        };
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(|e| not_run(&e))?;
+        let output = Arc::new(Mutex::new(Ring::new(MAX_OUTPUT)));
+        let live = Live { sink: keep(output.clone()), channel: Some(theirs.into()) };
+        let spec = self.job(context, Duration::from_secs(seconds));
+        let process = launch.start_live(spec, live).map_err(|e| not_run(&e))?;
+        let calls = serve::calls(ours, &arguments.code, &self.tools, context);
+        let mut ended = process.ended();
+        let exit = tokio::select! {
+            biased;
+            exit = &mut ended => exit,
+            // The snippet may go on without its channel; what it prints counts.
+            () = calls => ended.await,
+        };
+        let ring = output.lock().unwrap_or_else(PoisonError::into_inner);
+        let exit = exit.map_err(|error: SandboxError| not_run(&error))?;
+        Ok(answer(&exit, &ring, seconds))
+    }
+
+    fn job(&self, context: &ToolContext, wall: Duration) -> JobSpec {
+        let workspace = &context.workspace;
+        let mut mounts = self.python.mounts.clone();
+        mounts.push(workspace.mount(!context.read_only));
+        // Isolated: no variable of Python's own is heeded. Compiled files would stand in the diff.
+        let channel = CHANNEL.to_string();
+        let options = ["-I", "-B", "-X", "utf8", "-c", BOOTSTRAP, channel.as_str()];
+        let program = self.python.program.clone().into_os_string();
+        JobSpec {
+            token: context.token.clone(),
+            label: NAME.to_owned(),
+            argv: [program].into_iter().chain(options.map(Into::into)).collect(),
+            env: self.python.env.clone(),
+            cwd: workspace.path.clone(),
+            mounts,
+            network: Network::Off,
+            limits: Limits {
+                wall,
+                memory_bytes: MEMORY,
+                processes: 64,
+                file_bytes: 1 << 30,
+                output_bytes: MAX_OUTPUT,
+                disk_bytes: 1 << 30,
+                ..Limits::default()
+            },
+            stdin: Vec::new(),
+        }
+    }
+}
+
+fn keep(output: Arc<Mutex<Ring>>) -> crate::sandbox::LiveSink {
+    Arc::new(move |event| {
+        if let LiveEvent::Output(bytes) = event {
+            output.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        }
+    })
+}
+
+impl Tool for CodeExecution {
+    fn spec(&self) -> ToolSpec {
+        args::spec::<Arguments>(
+            NAME,
+            "Runs Python 3 code in a sandbox: no network, the workspace as working directory, its changes are part of your work. What it prints comes back, and a traceback when it fails. call_tool(name, **arguments) calls any of your other tools but submit and delegate_subtask from inside and returns the answer as text; a tool that refuses raises ToolError. A process that the code leaves running ends with it; for one that goes on, start a job with run_bash.",
+        )
+    }
+
+    fn within(&self, others: &Registry) -> Option<Arc<dyn Tool>> {
+        let tools = others.without([NAME, "delegate_subtask"]).without_submit();
+        Some(Arc::new(Self { python: self.python.clone(), tools }))
+    }
+
+    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolOutput> {
+        async move { self.run(context, arguments).await.unwrap_or_else(|refusal| refusal) }.boxed()
+    }
+}
+
+/// One line on how it ended, then what it printed. A snippet that failed is an error: its worker is to
+/// look at it (contract C17).
+fn answer(exit: &JobExit, output: &Ring, seconds: u64) -> ToolOutput {
+    let (how, is_error) = match exit.status {
+        JobStatus::Exited(code) => (format!("exit {code}"), code != 0),
+        JobStatus::Signalled(9) => {
+            ("ended by signal 9, perhaps for want of memory".to_owned(), true)
+        }
+        JobStatus::Signalled(signal) => (format!("ended by signal {signal}"), true),
+        JobStatus::TimedOut => {
+            (format!("stopped after {seconds} seconds; its output so far follows"), true)
+        }
+        JobStatus::DiskLimit { held, .. } => {
+            (format!("stopped: it held {} MiB on disk", held >> 20), true)
+        }
+        JobStatus::Killed => ("stopped by the engine".to_owned(), true),
+    };
+    let text = format!("[{how}]\n{}", output.read(0, true).text());
+    ToolOutput { is_error, ..ToolOutput::ok(text) }
+}
