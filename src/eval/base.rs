@@ -41,7 +41,8 @@ impl Places {
 fn names(task: &Task) -> Vec<String> {
     let mut names = vec![task.id.clone()];
     if let Some((owner, name)) = task.github.as_deref().and_then(|github| github.split_once('/')) {
-        let whole = [format!("{owner}+{name}"), format!("{owner}/{name}"), format!("{owner}__{name}")];
+        let whole =
+            [format!("{owner}+{name}"), format!("{owner}/{name}"), format!("{owner}__{name}")];
         names.extend(whole.iter().flat_map(|whole| [whole.clone(), format!("{whole}.git")]));
         names.extend([name.to_owned(), format!("{name}.git")]);
     }

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use super::Question;
 use super::pool::Pool;
 use super::selector::{Pick, Selector, TaskResult};
-use super::Question;
 
 /// Shares of the tasks, the surest choices first, of which precision is told, in per cent.
 pub const SHARES: [u32; 4] = [25, 50, 75, 100];
@@ -82,7 +82,10 @@ pub fn measure(pool: &Pool, question: &Question, tasks: Vec<TaskResult>) -> Repo
             resolved,
             rate: resolved / tasks.len().max(1) as f64,
             behind: (at > 0).then(|| compared(&first, &values, question)),
-            coverage: coverage(tasks.iter().filter_map(|task| task.picks.get(selector)), tasks.len()),
+            coverage: coverage(
+                tasks.iter().filter_map(|task| task.picks.get(selector)),
+                tasks.len(),
+            ),
         }
     };
     let measured = question.selectors.iter().enumerate().map(one).collect();
@@ -109,7 +112,8 @@ fn best_system(
     }
     // Of equal ones the first by name.
     let (name, count) = wins.into_iter().rev().max_by_key(|(_, count)| *count)?;
-    let right = |task: &TaskResult| f64::from(u8::from(task.right_systems.iter().any(|s| s == name)));
+    let right =
+        |task: &TaskResult| f64::from(u8::from(task.right_systems.iter().any(|s| s == name)));
     let values: Vec<f64> = tasks.iter().map(right).collect();
     Some((name.to_owned(), count, compared(first, &values, question)))
 }

@@ -110,7 +110,10 @@ pub fn choices(task: &Task, ready: &Prepared, question: &Question) -> TaskResult
     TaskResult {
         task: task.id.clone(),
         counts: [task.rows.len(), ready.applies(), passes.sum()],
-        any_right: [right().next().is_some(), ready.members.iter().flatten().any(|at| is_right(at))],
+        any_right: [
+            right().next().is_some(),
+            ready.members.iter().flatten().any(|at| is_right(at)),
+        ],
         right_systems,
         whole: ready.whole,
         fused_new: chooser.fused_is_new(),
@@ -213,7 +216,10 @@ impl<'a> Chooser<'a> {
 
     fn fused_is_new(&self) -> bool {
         let equal = |fused: &Contender| {
-            self.ready.contenders.iter().any(|one| sets(&one.files).atoms == sets(&fused.files).atoms)
+            self.ready
+                .contenders
+                .iter()
+                .any(|one| sets(&one.files).atoms == sets(&fused.files).atoms)
         };
         self.fused().is_some_and(|fused| !equal(&fused))
     }

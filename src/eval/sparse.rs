@@ -8,9 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{ChangeKind, TreeId};
-use crate::patch::{
-    FilePatch, LineKind, ObjectId, Rules, StoreError, TreeEntry, TreeStore, parse,
-};
+use crate::patch::{FilePatch, LineKind, ObjectId, Rules, StoreError, TreeEntry, TreeStore, parse};
 
 /// Hunks further down than this many lines are left out: no source file is so long.
 const FARTHEST: usize = 500_000;

@@ -31,7 +31,8 @@ pub fn as_text(report: &Report, every_task: bool) -> String {
             interval(ahead)
         );
     }
-    for (name, right) in [("oracle", report.oracle[0]), ("oracle among what applies", report.oracle[1])]
+    for (name, right) in
+        [("oracle", report.oracle[0]), ("oracle among what applies", report.oracle[1])]
     {
         text += &format!("| {name} | {right} | {:.3} | | | | | |\n", rate(right));
     }
@@ -73,9 +74,10 @@ fn cell(name: &str) -> String {
 }
 
 fn tasks(report: &Report) -> String {
-    let mut text = "\n| task | diffs | apply | pass | right diff | way | choice | right | surety |\n\
+    let mut text =
+        "\n| task | diffs | apply | pass | right diff | way | choice | right | surety |\n\
                     |---|---|---|---|---|---|---|---|---|\n"
-        .to_owned();
+            .to_owned();
     for task in &report.tasks {
         for (selector, pick) in &task.picks {
             let [diffs, applies, passes] = task.counts;

@@ -30,8 +30,8 @@ mod tests;
 
 pub use crate::repo::ApplyTo;
 pub use applying::{Applier, Moved, Step};
-pub use changed::changed_files;
 pub use assemble::{Commission, Equipment, cache_limits, conduct};
+pub use changed::changed_files;
 pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
 pub use error::PipelineError;

@@ -47,9 +47,8 @@ impl Peek {
         let repo = self.repo.lock().unwrap_or_else(PoisonError::into_inner);
         let object = repo.revparse_single(revision);
         let tree = object.and_then(|object| object.peel_to_tree());
-        tree.map(|tree| TreeId::new(tree.id().to_string())).map_err(|_| RepoError::UnknownRevision {
-            rev: revision.to_owned(),
-            hint: String::new(),
+        tree.map(|tree| TreeId::new(tree.id().to_string())).map_err(|_| {
+            RepoError::UnknownRevision { rev: revision.to_owned(), hint: String::new() }
         })
     }
 

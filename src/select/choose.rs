@@ -248,7 +248,8 @@ fn lines_of(rank: &Rank<'_>, shown: usize) -> Vec<Evidence> {
         );
         lines.push(line(text, Some(total)));
         let atoms = score.supported.iter().take(shown);
-        lines.extend(atoms.chain(score.unsupported.iter().take(shown)).map(|a| line(word(a), None)));
+        lines
+            .extend(atoms.chain(score.unsupported.iter().take(shown)).map(|a| line(word(a), None)));
     }
     if let Some(nearest) = &score.nearest {
         let percent = nearest.similarity * 100.0;

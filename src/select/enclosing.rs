@@ -117,7 +117,8 @@ mod tests {
         );
         assert_eq!(names("static int parse(char *s) {\n    while (1) {", "        x"), "parse");
         assert_eq!(names("fn a() {\n}", "x"), "");
-        let long = "impl A {\n    fn a(\n        x: u8,\n    ) -> u8\n    where\n        T: B,\n    {";
+        let long =
+            "impl A {\n    fn a(\n        x: u8,\n    ) -> u8\n    where\n        T: B,\n    {";
         assert_eq!(names(long, "        2"), "implA/a");
         let two = "impl A {\n    fn a() {\n        1\n    }\n";
         assert_eq!(names(two, "        2"), "implA", "what is closed encloses nothing");

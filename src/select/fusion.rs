@@ -90,7 +90,8 @@ fn fuse_file(
     held: &Held<'_>,
 ) -> (Option<ChangedFile>, bool) {
     let all = voters.iter().flat_map(|one| one.files.iter().filter(|file| file.path == path));
-    let others: Vec<&ChangedFile> = all.filter(|file| Some(*file) != own && is_core(file)).collect();
+    let others: Vec<&ChangedFile> =
+        all.filter(|file| Some(*file) != own && is_core(file)).collect();
     let Some(example) = own.or(others.first().copied()) else { return (None, false) };
     let mine = own.map(edits).unwrap_or_default();
     let count = mine.len();

@@ -27,7 +27,9 @@ mod tokens;
 
 pub use self::atoms::sets;
 pub use self::choose::{Choice, choose};
-pub use self::consensus::{Contender, FEWEST_FAMILIES, Gated, Nearest, Score, Support, consensus, similarity};
+pub use self::consensus::{
+    Contender, FEWEST_FAMILIES, Gated, Nearest, Score, Support, consensus, similarity,
+};
 pub use self::core::{is_core, is_source};
 pub use self::doubt::Doubt;
 pub use self::files::{ChangedFile, group};

@@ -87,9 +87,9 @@ fn errors(grammar: &Grammar, text: &[u8], budget: &mut Budget) -> Option<usize> 
     budget.bytes = budget.bytes.checked_sub(text.len())?;
     match grammar {
         Grammar::TreeSitter(language) => parsed(language, text, budget.until),
-        Grammar::Toml => {
-            Some(usize::from(toml::from_str::<toml::Table>(std::str::from_utf8(text).ok()?).is_err()))
-        }
+        Grammar::Toml => Some(usize::from(
+            toml::from_str::<toml::Table>(std::str::from_utf8(text).ok()?).is_err(),
+        )),
         Grammar::Json => {
             Some(usize::from(serde_json::from_slice::<serde::de::IgnoredAny>(text).is_err()))
         }
@@ -153,8 +153,16 @@ mod tests {
         ("a.jsx", "const f = () => <a b={1}>x</a>;\n", "const f = () => <a b={1}>x</b;\n"),
         ("a.ts", "function f(x: number): string { return `${x}`; }\n", "function f(x: ) {\n"),
         ("a.tsx", "const f = (x: A) => <A b={x as B} />;\n", "const f = (x: A) => <A b={ />;\n"),
-        ("a.go", "package a\nfunc F(x int) (int, error) { return x, nil }\n", "package a\nfunc F(x {\n"),
-        ("A.java", "class A { int f(int x) { return x; } }\n", "class A { int f(int x { return x; }\n"),
+        (
+            "a.go",
+            "package a\nfunc F(x int) (int, error) { return x, nil }\n",
+            "package a\nfunc F(x {\n",
+        ),
+        (
+            "A.java",
+            "class A { int f(int x) { return x; } }\n",
+            "class A { int f(int x { return x; }\n",
+        ),
         ("a.c", "int f(int x) { return x; }\n", "int f(int x) { return x;\n"),
         ("a.toml", "[a]\nb = 1\n", "[a\nb = 1\n"),
         ("a.json", "{\"a\": [1]}\n", "{\"a\": [1}\n"),
@@ -181,7 +189,10 @@ mod tests {
         let gone = ChangedFile { new: None, ..file("a.rs", Some("fn a() {}"), "") };
         assert_eq!(broken(&[gone]), None, "a deletion breaks nothing");
         let twice = "fn f( { 1 }\n\nfn g() {}\n\nfn h( { 2 }\n";
-        assert_eq!(broken(&[file("a.rs", Some("fn f( { 1 }\n\nfn g() {}\n"), twice)]), Some("a.rs"));
+        assert_eq!(
+            broken(&[file("a.rs", Some("fn f( { 1 }\n\nfn g() {}\n"), twice)]),
+            Some("a.rs")
+        );
     }
 
     #[test]
@@ -207,7 +218,8 @@ mod tests {
         for (path, text) in &deep {
             let _ = broken(&[file(path, Some(""), text)]);
         }
-        let all: Vec<ChangedFile> = deep.iter().map(|(path, text)| file(path, Some(""), text)).collect();
+        let all: Vec<ChangedFile> =
+            deep.iter().map(|(path, text)| file(path, Some(""), text)).collect();
         let _ = broken(&all);
         // Each has at most its seconds; hours if a cap did not hold.
         assert!(began.elapsed() < Duration::from_secs(300), "{:?}", began.elapsed());
