@@ -41,12 +41,33 @@ pub struct LaneFlags {
     /// Worker runs at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub max_parallel: Option<u32>,
+    /// End the workers as soon as K candidates pass the gates: lanes not begun are left out, others cut
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub enough: Option<u32>,
     /// The most that the whole run may spend, in US dollars
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     pub budget: Option<f64>,
+    /// The most tokens, in and out, that the whole run may use; keeps a run whose prices are unknown
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
+    /// The most turns of all workers together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_turns: Option<u64>,
     /// The longest that the whole run may take, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_seconds: Option<u64>,
+    /// The most that each worker may spend, in US dollars
+    #[arg(long, value_name = "USD", allow_negative_numbers = true)]
+    pub lane_budget: Option<f64>,
+    /// The most tokens, in and out, of each worker
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub lane_tokens: Option<u64>,
+    /// The most rounds of tool calls of each worker
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub lane_turns: Option<u32>,
+    /// The longest that each worker may take, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub lane_seconds: Option<u64>,
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -6,8 +6,7 @@ use crate::config::{Config, LaneSpec, parse_lane, parse_model};
 use crate::gate::{Detected, tool_in, tool_of};
 use crate::judge::DEFAULT_PANEL;
 use crate::model::{
-    CommandSpec, Family, GatePlan, JudgeId, JudgePlan, Lane, MicroUsd, ModelRef, Origin, Plan,
-    RunLimits, Task,
+    CommandSpec, Family, GatePlan, JudgeId, JudgePlan, Lane, MicroUsd, ModelRef, Origin, Plan, Task,
 };
 use crate::pipeline::Survey;
 
@@ -36,6 +35,15 @@ pub fn resolve(mut from: Ingredients<'_>) -> Result<(Plan, Config), CliError> {
     put_flags(&mut from)?;
     let config = &from.config;
     let lanes = lanes(config, from.lanes)?;
+    let attempts = lanes.iter().map(|lane| lane.attempts).sum();
+    if let Some(enough) =
+        config.limits.enough.value.filter(|k| from.lanes.is_some() && *k > attempts)
+    {
+        return Err(CliError::usage(format!(
+            "--enough {enough}: the plan has {attempts} attempts, so that so many can't pass; ask for fewer, or for \
+             more attempts with -n"
+        )));
+    }
     let plan = Plan {
         gates: gates(config, from.gates, from.survey)?,
         patch: config.patch.plan(),
@@ -47,11 +55,7 @@ pub fn resolve(mut from: Ingredients<'_>) -> Result<(Plan, Config), CliError> {
         dirty: from.dirty,
         worker_limits: config.limits.worker(),
         workers: config.workers.plan(),
-        limits: RunLimits {
-            max_parallel: config.limits.max_parallel.value,
-            budget: config.limits.budget.value,
-            max_seconds: config.limits.max_seconds.value,
-        },
+        limits: config.limits.run(),
         seed: from.lanes.and_then(|flags| flags.seed).unwrap_or(0),
         waive_sandbox: from.gates.waive_sandbox,
         trust: trust(from.judges),
@@ -73,15 +77,22 @@ fn put_flags(from: &mut Ingredients<'_>) -> Result<(), CliError> {
         let limits = &mut from.config.limits;
         limits.max_parallel.flag(flags.max_parallel);
         limits.max_seconds.flag(flags.max_seconds.map(Some));
-        limits.budget.flag(budget(flags.budget)?.map(Some));
+        limits.budget.flag(budget("--budget", flags.budget)?.map(Some));
+        limits.max_tokens.flag(flags.max_tokens.map(Some));
+        limits.max_turns.flag(flags.max_turns.map(Some));
+        limits.enough.flag(flags.enough.map(Some));
+        limits.lane_budget.flag(budget("--lane-budget", flags.lane_budget)?.map(Some));
+        limits.lane_tokens.flag(flags.lane_tokens.map(Some));
+        limits.max_tool_iterations.flag(flags.lane_turns);
+        limits.max_turn_seconds.flag(flags.lane_seconds.map(Some));
     }
     Ok(())
 }
 
 /// A budget as it is typed.
-pub fn budget(usd: Option<f64>) -> Result<Option<MicroUsd>, CliError> {
+pub fn budget(flag: &str, usd: Option<f64>) -> Result<Option<MicroUsd>, CliError> {
     let wrong =
-        |usd: f64| CliError::usage(format!("--budget {usd}: give an amount in US dollars above 0"));
+        |usd: f64| CliError::usage(format!("{flag} {usd}: give an amount in US dollars above 0"));
     match usd {
         None => Ok(None),
         Some(usd) if usd > 0.0 => MicroUsd::from_usd(usd).map(Some).ok_or_else(|| wrong(usd)),

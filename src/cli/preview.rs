@@ -7,7 +7,7 @@ use super::flags::OutputFlags;
 use super::launch::Prepared;
 use super::output::{tell, write_json, write_text};
 use super::{CliError, Exit};
-use crate::model::{CommandSpec, Cost, ModelRef, Plan};
+use crate::model::{CommandSpec, Cost, MicroUsd, ModelRef, Plan, grouped};
 use crate::pipeline::{Estimate, estimate};
 use crate::ui::fitted;
 
@@ -52,9 +52,42 @@ fn text(plan: &Plan, estimate: &Estimate) -> String {
     if let Some(synth) = &plan.judging.synth {
         let _ = writeln!(out, "synth   {synth}");
     }
+    limits(plan).iter().for_each(|line| out.push_str(line));
     let _ = writeln!(out, "calls   at most {} (retries of failed calls left out)", estimate.calls);
     let _ = writeln!(out, "cost    {}", cost(plan, estimate));
     out
+}
+
+/// What ends the run, or a worker of it, early.
+fn limits(plan: &Plan) -> Vec<String> {
+    if plan.lanes.is_empty() {
+        return Vec::new();
+    }
+    let (run, lane) = (&plan.limits, &plan.worker_limits);
+    let number = |n: Option<u64>, what: &str| n.map(|n| format!("{} {what}", grouped(n)));
+    let money = |most: Option<MicroUsd>| most.map(|most| most.to_string());
+    let turns = Some(u64::from(lane.max_tool_iterations));
+    let of_run = [
+        money(run.budget),
+        number(run.max_tokens, "tokens"),
+        number(run.max_turns, "turns"),
+        number(run.max_seconds, "seconds"),
+    ];
+    let of_lane = [
+        money(lane.budget),
+        number(lane.max_tokens, "tokens"),
+        number(turns, "turns"),
+        number(lane.max_seconds, "seconds"),
+    ];
+    let line = |name: &str, limits: [Option<String>; 4]| {
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        (!limits.is_empty()).then(|| format!("{name} {}\n", limits.join(", ")))
+    };
+    let enough = run.enough.map(|enough| {
+        format!("enough  {enough} candidates that pass end the workers' part of the run\n")
+    });
+    let all = [line("limits  the run:", of_run), line("        each worker:", of_lane), enough];
+    all.into_iter().flatten().collect()
 }
 
 fn cost(plan: &Plan, estimate: &Estimate) -> String {

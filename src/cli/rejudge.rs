@@ -21,6 +21,9 @@ pub struct Args {
     /// The most that judges and synthesizer may spend, in US dollars
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     budget: Option<f64>,
+    /// The most tokens, in and out, that they may use
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
     #[command(flatten)]
     judges: JudgeFlags,
     #[command(flatten)]
@@ -54,7 +57,8 @@ impl Args {
             ));
         }
         frame.plan.judging = plan;
-        frame.plan.limits.budget = budget(self.budget)?;
+        frame.plan.limits.budget = budget("--budget", self.budget)?;
+        frame.plan.limits.max_tokens = self.max_tokens;
         if !self.judges.trust.is_empty() {
             frame.plan.trust = self.judges.trust.iter().map(crate::model::Family::new).collect();
         }

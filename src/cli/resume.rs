@@ -26,6 +26,9 @@ pub struct Args {
     /// A new ceiling for the whole run, in US dollars; what was spent counts
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     budget: Option<f64>,
+    /// A new ceiling of tokens for the whole run; what was used counts
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
     /// A new time limit, in seconds from now
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     max_seconds: Option<u64>,
@@ -77,9 +80,10 @@ impl Args {
         let read = dir.read_journal()?;
         let torn = dir.cut_torn_line(&read)?;
         let (mut frame, memory) = Memory::of(&read, &dir, Recall::Completed)?;
-        if let Some(ceiling) = budget(self.budget)? {
+        if let Some(ceiling) = budget("--budget", self.budget)? {
             frame.plan.limits.budget = Some(ceiling);
         }
+        frame.plan.limits.max_tokens = self.max_tokens.or(frame.plan.limits.max_tokens);
         frame.plan.limits.max_seconds = self.max_seconds.or(frame.plan.limits.max_seconds);
         check_budget(&frame.plan, &config)?;
         let engine = Engine::start(&frame.plan, config, trusted, context)?;

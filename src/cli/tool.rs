@@ -71,12 +71,9 @@ impl Args {
             let launcher = launcher(warden, self.waive_sandbox).await;
             let token = mint_token();
             let scope = launcher.clone().map(|launcher| RunScope::new(token.clone(), launcher));
-            let call = ToolContext {
-                workspace: Arc::new(workspace),
-                token,
-                launch: launcher.map(|launcher| Arc::new(launcher) as Arc<dyn Launch>),
-                cancel: CancellationToken::new(),
-            };
+            let launch = launcher.map(|launcher| Arc::new(launcher) as Arc<dyn Launch>);
+            let call =
+                ToolContext::new(Arc::new(workspace), token, launch, CancellationToken::new());
             let output = registry.call(&call, name, &arguments).await;
             if let Some(scope) = scope {
                 scope.finish().await;

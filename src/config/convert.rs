@@ -45,6 +45,12 @@ pub fn limit(value: &DeValue<'_>) -> Converted<Option<u64>> {
         .ok_or("a whole number of at least 1, or 0 for no limit".to_owned())
 }
 
+/// The same in 32 bits.
+pub fn limit32(value: &DeValue<'_>) -> Converted<Option<u32>> {
+    let narrow = |n: u64| n.try_into().map_err(|_| format!("a whole number up to {}", u32::MAX));
+    limit(value)?.map(narrow).transpose()
+}
+
 /// Yes or no.
 pub fn truth(value: &DeValue<'_>) -> Converted<bool> {
     value.as_bool().ok_or("`true` or `false`".to_owned())

@@ -44,13 +44,17 @@ const GATES: [&str; 15] = [
 const PATCH: [&str; 3] = ["links", "submodules", "binary"];
 const LANE: [&str; 4] = ["model", "attempts", "temperature", "family"];
 const JUDGES: [&str; 5] = ["enabled", "use", "models", "synth", "finalists"];
-const LIMITS: [&str; 7] = [
+const LIMITS: [&str; 11] = [
     "max_parallel",
+    "enough",
     "budget_usd",
+    "max_tokens",
+    "max_turns",
     "max_seconds",
     "max_tool_iterations",
     "max_turn_seconds",
-    "max_tokens",
+    "lane_budget_usd",
+    "lane_tokens",
     "max_output_tokens",
 ];
 const PROVIDER: [&str; 6] = ["wire", "base_url", "key_env", "default_models", "prices", "script"];
@@ -317,7 +321,10 @@ impl LimitSettings {
         let at = "limits";
         layer.unknown(at, table, &LIMITS);
         layer.set(at, table, "max_parallel", &mut self.max_parallel, convert::positive32);
+        layer.set(at, table, "enough", &mut self.enough, convert::limit32);
         layer.set(at, table, "budget_usd", &mut self.budget, convert::budget);
+        layer.set(at, table, "max_tokens", &mut self.max_tokens, convert::limit);
+        layer.set(at, table, "max_turns", &mut self.max_turns, convert::limit);
         layer.set(at, table, "max_seconds", &mut self.max_seconds, convert::limit);
         layer.set(
             at,
@@ -327,17 +334,22 @@ impl LimitSettings {
             convert::positive32,
         );
         layer.set(at, table, "max_turn_seconds", &mut self.max_turn_seconds, convert::limit);
-        layer.set(at, table, "max_tokens", &mut self.max_tokens, convert::limit);
+        layer.set(at, table, "lane_budget_usd", &mut self.lane_budget, convert::budget);
+        layer.set(at, table, "lane_tokens", &mut self.lane_tokens, convert::limit);
         layer.set(at, table, "max_output_tokens", &mut self.max_output_tokens, convert::positive32);
     }
 
     fn environment(&mut self, layer: &mut Environment<'_>) {
         layer.set("limits.max_parallel", &mut self.max_parallel, convert::positive32);
+        layer.set("limits.enough", &mut self.enough, convert::limit32);
         layer.set("limits.budget_usd", &mut self.budget, convert::budget);
+        layer.set("limits.max_tokens", &mut self.max_tokens, convert::limit);
+        layer.set("limits.max_turns", &mut self.max_turns, convert::limit);
         layer.set("limits.max_seconds", &mut self.max_seconds, convert::limit);
         layer.set("limits.max_tool_iterations", &mut self.max_tool_iterations, convert::positive32);
         layer.set("limits.max_turn_seconds", &mut self.max_turn_seconds, convert::limit);
-        layer.set("limits.max_tokens", &mut self.max_tokens, convert::limit);
+        layer.set("limits.lane_budget_usd", &mut self.lane_budget, convert::budget);
+        layer.set("limits.lane_tokens", &mut self.lane_tokens, convert::limit);
         layer.set("limits.max_output_tokens", &mut self.max_output_tokens, convert::positive32);
     }
 }

@@ -31,7 +31,7 @@ pub use starter::starter;
 pub use trust::{TrustError, TrustStore, content_hash};
 pub use workers::{SandboxUse, WorkerSettings};
 
-use crate::model::{JudgeId, MicroUsd, ModelRef, PatchPlan, WorkerLimits};
+use crate::model::{JudgeId, MicroUsd, ModelRef, PatchPlan, RunLimits, WorkerLimits};
 
 /// Where settings come from. The caller reads them: this module touches neither disk nor environment.
 pub struct Sources<'a> {
@@ -150,27 +150,48 @@ pub struct JudgeSettings {
 pub struct LimitSettings {
     /// Worker runs at once.
     pub max_parallel: Setting<u32>,
+    /// How many candidates that pass end the fan-out.
+    pub enough: Setting<Option<u32>>,
     /// Money of the whole run.
     pub budget: Setting<Option<MicroUsd>>,
+    /// Tokens, in and out, of the whole run.
+    pub max_tokens: Setting<Option<u64>>,
+    /// Turns of all workers together.
+    pub max_turns: Setting<Option<u64>>,
     /// Wall-clock seconds of the whole run.
     pub max_seconds: Setting<Option<u64>>,
     /// Tool rounds of one worker run.
     pub max_tool_iterations: Setting<u32>,
     /// Wall-clock seconds of one worker run.
     pub max_turn_seconds: Setting<Option<u64>>,
+    /// Money of one worker run.
+    pub lane_budget: Setting<Option<MicroUsd>>,
     /// Tokens, in and out, of one worker run.
-    pub max_tokens: Setting<Option<u64>>,
+    pub lane_tokens: Setting<Option<u64>>,
     /// The largest single answer, in tokens.
     pub max_output_tokens: Setting<u32>,
 }
 
 impl LimitSettings {
+    /// The limits of the whole run.
+    pub fn run(&self) -> RunLimits {
+        RunLimits {
+            max_parallel: self.max_parallel.value,
+            budget: self.budget.value,
+            max_seconds: self.max_seconds.value,
+            max_tokens: self.max_tokens.value,
+            max_turns: self.max_turns.value,
+            enough: self.enough.value,
+        }
+    }
+
     /// The limits of one worker run.
     pub fn worker(&self) -> WorkerLimits {
         WorkerLimits {
             max_tool_iterations: self.max_tool_iterations.value,
             max_seconds: self.max_turn_seconds.value,
-            max_tokens: self.max_tokens.value,
+            max_tokens: self.lane_tokens.value,
+            budget: self.lane_budget.value,
             max_output_tokens: self.max_output_tokens.value,
         }
     }
@@ -214,11 +235,15 @@ impl Default for LimitSettings {
     fn default() -> Self {
         Self {
             max_parallel: Setting::default_of(4),
+            enough: Setting::default(),
             budget: Setting::default(),
+            max_tokens: Setting::default(),
+            max_turns: Setting::default(),
             max_seconds: Setting::default(),
             max_tool_iterations: Setting::default_of(90),
             max_turn_seconds: Setting::default(),
-            max_tokens: Setting::default(),
+            lane_budget: Setting::default(),
+            lane_tokens: Setting::default(),
             max_output_tokens: Setting::default_of(16_384),
         }
     }

@@ -28,7 +28,7 @@ fn lanes(count: usize) -> Vec<LaneRun> {
 fn options(max_parallel: usize) -> FanoutOptions {
     FanoutOptions {
         max_parallel,
-        cancel: CancellationToken::new(),
+        brake: Brake::new(&CancellationToken::new()),
         grace: Duration::from_millis(20),
     }
 }
@@ -48,7 +48,7 @@ async fn results_keep_the_plans_order_whatever_arrives_first() {
         }
         .boxed()
     };
-    let ends = run(lanes(3), &options(3), start, |_, _| false).await;
+    let ends = run(lanes(3), &options(3), start, |_, _| {}).await;
     let got: Vec<usize> = ends.into_iter().map(|end| end.result.unwrap()).collect();
     assert_eq!(got, [0, 1, 2]);
 }
@@ -67,7 +67,7 @@ async fn never_more_than_the_bound_run_at_once_and_the_bound_is_used() {
         }
         .boxed()
     };
-    let ends = run(lanes(6), &options(2), start, |_, _| false).await;
+    let ends = run(lanes(6), &options(2), start, |_, _| {}).await;
     assert!(ends.iter().all(|end| end.result.is_ok()));
     assert_eq!(most.load(Ordering::SeqCst), 2);
 }
@@ -82,7 +82,7 @@ async fn a_panic_is_that_lanes_failure_alone() {
         }
         .boxed()
     };
-    let ends = run(lanes(4), &options(2), start, |_, _| false).await;
+    let ends = run(lanes(4), &options(2), start, |_, _| {}).await;
     let is_internal = |end: &LaneEnd<usize>| matches!(&end.result, Err(Stop::Failed { class, .. }) if class == "internal");
     assert_eq!(ends.iter().map(is_internal).collect::<Vec<_>>(), [true, false, true, false]);
     assert_eq!(*ends[3].result.as_ref().unwrap(), 3);
@@ -90,8 +90,8 @@ async fn a_panic_is_that_lanes_failure_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_ends_what_runs_and_begins_nothing_more() {
-    let options = options(2);
-    let cancel = options.cancel.clone();
+    let cancel = CancellationToken::new();
+    let options = FanoutOptions { brake: Brake::new(&cancel), ..options(2) };
     let start = |lane: LaneRun, token: CancellationToken| {
         let cancel = cancel.clone();
         async move {
@@ -105,13 +105,13 @@ async fn cancelling_ends_what_runs_and_begins_nothing_more() {
         }
         .boxed()
     };
-    let ends = run(lanes(4), &options, start, |_, _| false).await;
+    let ends = run(lanes(4), &options, start, |_, _| {}).await;
     assert_eq!(*ends[0].result.as_ref().unwrap(), "came back");
     assert!(ends[1..].iter().all(|end| end.result == Err(Stop::Cancelled)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn enough_stops_early_and_keeps_what_was_there() {
+async fn a_pulled_brake_stops_early_and_keeps_what_was_there() {
     let start = |lane: LaneRun, token: CancellationToken| {
         async move {
             if lane.index == 1 {
@@ -121,9 +121,36 @@ async fn enough_stops_early_and_keeps_what_was_there() {
         }
         .boxed()
     };
-    let ends = run(lanes(3), &options(2), start, |lane, _| lane.index == 0).await;
+    let options = options(2);
+    let ended = |lane: &LaneRun, _: &usize| {
+        if lane.index == 0 {
+            options.brake.pull();
+        }
+    };
+    let ends = run(lanes(3), &options, start, ended).await;
     let got: Vec<_> = ends.into_iter().map(|end| end.result).collect();
     assert_eq!(got, [Ok(0), Ok(1), Err(Stop::Cancelled)]);
+    assert!(options.brake.is_pulled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_fan_out_begins_nothing_until_it_is_released_or_over() {
+    for pulled in [false, true] {
+        let options = options(1);
+        let start = |lane: LaneRun, _| std::future::ready(lane.index).boxed();
+        let ended = |_: &LaneRun, at: &usize| options.brake.hold(*at == 0);
+        let running = run(lanes(3), &options, start, ended);
+        let release = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            match pulled {
+                true => options.brake.pull(),
+                false => options.brake.hold(false),
+            }
+        };
+        let (ends, ()) = tokio::join!(running, release);
+        let began: Vec<bool> = ends.iter().map(|end| end.result.is_ok()).collect();
+        assert_eq!(began, [true, !pulled, !pulled]);
+    }
 }
 
 #[test]

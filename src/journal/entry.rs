@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::chat::Purpose;
-use crate::model::{ArtifactId, GateReport, LaneId, Plan, RunEvent, TreeId, Usage};
+use crate::model::{ArtifactId, Enough, GateReport, LaneId, Plan, RunEvent, TreeId, Usage};
 
 /// Version of the journal's lines. It grows with every change that an older engine can't take.
 pub const JOURNAL_VERSION: u32 = 1;
@@ -56,6 +56,11 @@ pub enum Entry {
         lane: LaneId,
         /// What it left.
         attempt: ArtifactId,
+    },
+    /// Enough candidates were there. Lanes that had not ended before are not begun again.
+    Enough {
+        /// Which, and why they were enough.
+        enough: Enough,
     },
     /// The gates ran, on a candidate's tree or on the base.
     Gated {

@@ -59,6 +59,9 @@ pub enum Stop {
     Quit,
     /// The operator or the end of the run stopped it: PARTIAL.
     Cancelled,
+    /// It was cut off, or never begun, because enough candidates were there (`--enough`). What it had
+    /// changed is no candidate.
+    NotNeeded,
     /// Its model could not be reached or paid, or its workspace broke.
     Failed {
         /// A stable kebab-case class (`auth`, `unreachable`, `rate-limited`, `workspace`, …).

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Admission, Ballot, CandidateId, Decision, Exit, GateReport, LaneId, RunId, Stop, Usage, Warning,
+    Admission, Ballot, CandidateId, Decision, Enough, Exit, GateReport, LaneId, RunId, Stop, Usage,
+    Warning,
 };
 
 /// A stage of the way of the data.
@@ -86,6 +87,11 @@ pub enum RunEvent {
         left_change: bool,
         /// What it used.
         usage: Usage,
+    },
+    /// Enough candidates are there: no further lane is begun, and those at work are cut off.
+    Enough {
+        /// Which, and why they are enough.
+        enough: Enough,
     },
     /// A diff was admitted or refused.
     Admitted {

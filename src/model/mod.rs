@@ -39,8 +39,8 @@ pub use plan::{
     Plan, RunLimits, Wire, WorkerLimits, WorkerPlan,
 };
 pub use record::{
-    BaseRecord, CandidateRecord, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption, RunKind,
-    RunRecord, SandboxRecord, Warning,
+    BaseRecord, CandidateRecord, Enough, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption,
+    RunKind, RunRecord, SandboxRecord, Saved, Warning,
 };
 pub use task::{Task, TaskSource};
 pub use text::{Clipped, clip};

@@ -217,6 +217,9 @@ pub struct WorkerLimits {
     pub max_seconds: Option<u64>,
     /// Tokens, in and out, of one worker run.
     pub max_tokens: Option<u64>,
+    /// The most money that one worker run may spend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<MicroUsd>,
     /// The largest single answer, in tokens.
     pub max_output_tokens: u32,
 }
@@ -258,7 +261,7 @@ impl Default for WorkerPlan {
 }
 
 /// Limits of the whole run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunLimits {
     /// Worker runs at once.
     pub max_parallel: u32,
@@ -266,6 +269,15 @@ pub struct RunLimits {
     pub budget: Option<MicroUsd>,
     /// Wall-clock seconds of the whole run.
     pub max_seconds: Option<u64>,
+    /// Tokens, in and out, of everything that models are asked in the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Turns of all workers together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u64>,
+    /// How many candidates that pass the gates end the fan-out, at least 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enough: Option<u32>,
 }
 
 /// A resolved run.

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Admission, ArtifactId, Ballot, Candidate, CandidateId, CommitId, Decision, Exit, GateReport,
-    LaneId, Plan, RunId, Stop, TreeId, Usage,
+    Admission, ArtifactId, Ballot, Candidate, CandidateId, CommitId, Cost, Decision, Exit,
+    GateReport, LaneId, Plan, RunId, Stop, TreeId, Usage,
 };
 
 /// Version of the record's schema. It grows with every change that an older reader can't take.
@@ -124,6 +124,33 @@ pub struct Resumption {
     pub possibly_paid_calls: u64,
 }
 
+/// Why a fan-out ended early: enough candidates were there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Enough {
+    /// How many were asked for (`--enough`).
+    pub wanted: u32,
+    /// Whether they have an equal tree, rather than each having passed the gates.
+    pub equal: bool,
+    /// The candidates.
+    pub candidates: Vec<CandidateId>,
+}
+
+/// What an early end of the fan-out saved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Saved {
+    /// Why it ended early.
+    pub enough: Enough,
+    /// Lanes that no model had answered yet: most were never begun.
+    pub not_begun: Vec<LaneId>,
+    /// Lanes that were cut off at work.
+    pub cut: Vec<LaneId>,
+    /// Tokens that they would have used on: an estimate from the mean of the workers that finished,
+    /// of the same lane where there is one.
+    pub tokens: u64,
+    /// The same in money, as far as prices are known.
+    pub cost: Cost,
+}
+
 /// The whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
@@ -160,12 +187,18 @@ pub struct RunRecord {
     pub decision: Decision,
     /// What a reader must know.
     pub warnings: Vec<Warning>,
-    /// What models were asked, lanes, judges and synthesizer together.
+    /// What models were asked, every role together.
     pub usage: Usage,
+    /// The same by role: `workers`, `judges`, `synthesizer`, `side`. A role that nobody answered in is absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, Usage>,
     /// How the command ended.
     pub exit: Exit,
     /// Prompts and judges that were used: name to `layer:sha256`.
     pub definitions: BTreeMap<String, String>,
+    /// What an early end of the fan-out saved, when there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<Saved>,
     /// What was taken over, when the run was resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Resumption>,

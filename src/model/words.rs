@@ -65,6 +65,7 @@ impl fmt::Display for Stop {
             Self::Limit { limit } => write!(f, "PARTIAL ({limit})"),
             Self::Quit => f.write_str("PARTIAL (quit)"),
             Self::Cancelled => f.write_str("PARTIAL (cancelled)"),
+            Self::NotNeeded => f.write_str("not needed"),
             Self::Failed { class, .. } => write!(f, "failed ({class})"),
         }
     }

@@ -13,7 +13,7 @@ use super::frame::Frame;
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, lay};
 use super::memory::Memory;
-use super::models::Models;
+use super::models::{Models, unpriced};
 use super::python;
 use super::run::{Assignment, Given, Stopped, execute};
 use super::survey::Survey;
@@ -25,12 +25,14 @@ use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
 use crate::jobs::{JobBook, JobLimits};
 use crate::journal::{Masker, RunDir};
-use crate::model::{EventSink, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
+use crate::model::{
+    EventSink, ModelRef, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning,
+};
 use crate::patch::Rules;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::{CodeExecution, Registry};
-use crate::worker::{DelegateSubtask, Voice};
+use crate::worker::{DelegateSubtask, Turns, Voice};
 
 /// What a command asks the pipeline to do.
 pub struct Commission {
@@ -293,6 +295,10 @@ impl Builder {
             instructions: self.frame.instructions(),
             launcher: self.sandbox.launcher.clone(),
             plan: self.frame.plan.clone(),
+            turns: Turns::new(match self.frame.plan.limits.max_turns {
+                Some(most) => Some(most.saturating_sub(self.memory.turns()?)),
+                None => None,
+            }),
             memory: self.memory.clone(),
             events: self.tell.sink(),
         }))
@@ -360,6 +366,14 @@ impl Builder {
         })
     }
 
+    /// Models whose price is not known although a budget is to be kept.
+    fn counted_by_tokens(&self) -> Vec<String> {
+        let plan = &self.frame.plan;
+        let has_budget = plan.limits.budget.is_some() || plan.worker_limits.budget.is_some();
+        let unpriced = unpriced(plan, &self.equipment.config);
+        unpriced.iter().filter(|_| has_budget).map(ModelRef::to_string).collect()
+    }
+
     fn warnings(&self) -> Vec<Warning> {
         let plan = &self.frame.plan;
         let mut warnings = self.notes.clone();
@@ -374,6 +388,15 @@ impl Builder {
                     self.sandbox.record.tier
                 ),
             );
+        }
+        let unpriced = self.counted_by_tokens();
+        if !unpriced.is_empty() {
+            let names = unpriced.join(", ");
+            let text = format!(
+                "price unknown: {names}; for them the ceiling of tokens stands in the budget's place, and their \
+                 cost is left out of it"
+            );
+            warn("price-unknown", text);
         }
         let count = self.frame.left_out;
         if count > 0 {

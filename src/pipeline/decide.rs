@@ -50,6 +50,11 @@ pub fn no_survivor(lanes: &[LaneRecord], candidates: &[CandidateRecord]) -> Deci
             (reason, text.to_owned())
         }
         NoWinner::Cancelled => (reason, "the run was stopped".to_owned()),
+        NoWinner::LimitReached => {
+            let text = "every lane reached a limit before it left a change: raise --budget, --max-tokens or the \
+                        workers' own limits";
+            (reason, text.to_owned())
+        }
         other => (other, "no candidate passed the gates".to_owned()),
     };
     none(reason, partial_ids(candidates), text)
@@ -87,11 +92,17 @@ fn is_own_failure(stop: &Stop) -> bool {
     matches!(stop, Stop::Failed { class, .. } if own.contains(&class.as_str()))
 }
 
+fn is_limit(stop: &Stop) -> bool {
+    matches!(stop, Stop::Limit { .. })
+}
+
 fn no_candidate(lanes: &[LaneRecord]) -> NoWinner {
     if !lanes.is_empty() && lanes.iter().all(|lane| is_provider_failure(&lane.stop)) {
         NoWinner::ModelsUnreachable
     } else if !lanes.is_empty() && lanes.iter().all(|lane| lane.stop == Stop::Cancelled) {
         NoWinner::Cancelled
+    } else if !lanes.is_empty() && lanes.iter().all(|lane| is_limit(&lane.stop)) {
+        NoWinner::LimitReached
     } else if lanes.iter().any(|lane| is_own_failure(&lane.stop)) {
         NoWinner::LanesFailed
     } else {

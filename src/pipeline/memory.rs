@@ -17,7 +17,7 @@ use super::frame::Frame;
 use crate::journal::{Artifacts, Entry, JournalError, Read, RunDir};
 use crate::model::chat::{Delta, Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Claim, GateReport, LaneId, MicroUsd, Resumption, Stop, TreeId, Usage,
+    ArtifactId, Claim, Enough, GateReport, LaneId, Resumption, Stop, TreeId, Usage,
 };
 use crate::provider::{ErrorClass, Provider, ProviderError};
 
@@ -50,8 +50,9 @@ pub struct Memory {
     base: Option<Vec<GateReport>>,
     gates: BTreeMap<TreeId, Vec<GateReport>>,
     base_kept: Option<ArtifactId>,
-    /// What recorded calls cost.
-    spent: MicroUsd,
+    enough: Option<Enough>,
+    /// What recorded calls used.
+    spent: Vec<(Purpose, Usage)>,
     resumption: Option<Resumption>,
     engine: String,
     reused: Mutex<Reused>,
@@ -105,7 +106,7 @@ impl Memory {
                     let Some(at) = at else { continue };
                     let (_, request) = open.remove(at);
                     possibly_paid += u64::from(*maybe_charged);
-                    memory.spent.0 = memory.spent.0.saturating_add(usage.cost.known.0);
+                    memory.spent.push((purpose.clone(), *usage));
                     memory.remember(request, reply.clone(), error.clone());
                 }
                 Entry::Attempt { lane, attempt } => {
@@ -116,6 +117,7 @@ impl Memory {
                     memory.gates.insert(tree.clone(), gates.clone());
                 }
                 Entry::BaseKept { gates } => memory.base_kept = Some(gates.clone()),
+                Entry::Enough { enough } => memory.enough = Some(enough.clone()),
                 // What was in flight when an engine ended stays so.
                 Entry::Resumed { .. } => possibly_paid += std::mem::take(&mut open).len() as u64,
                 Entry::Event { .. } => {}
@@ -154,7 +156,10 @@ impl Memory {
         let keeps = |entry: &Entry| match entry {
             Entry::CallBegan { purpose, .. } | Entry::CallEnded { purpose, .. } => worker(purpose),
             Entry::Plan { .. } | Entry::Resumed { .. } | Entry::Event { .. } => false,
-            Entry::Attempt { .. } | Entry::Gated { .. } | Entry::BaseKept { .. } => true,
+            Entry::Attempt { .. }
+            | Entry::Enough { .. }
+            | Entry::Gated { .. }
+            | Entry::BaseKept { .. } => true,
         };
         entries.into_iter().filter(keeps).collect()
     }
@@ -178,9 +183,15 @@ impl Memory {
         self.resumption.is_none()
     }
 
-    /// What recorded calls cost: the budget counts it again.
-    pub(super) fn spent(&self) -> MicroUsd {
-        self.spent
+    /// What recorded calls used: the budget counts it again.
+    pub(super) fn spent(&self) -> &[(Purpose, Usage)] {
+        &self.spent
+    }
+
+    /// Turns of the workers that had ended.
+    pub(super) fn turns(&self) -> Result<u64, JournalError> {
+        let turns = |id| Ok(self.artifact::<KeptAttempt>(id)?).map(|kept| u64::from(kept.turns));
+        self.attempts.values().map(turns).sum()
     }
 
     /// Calls whose answer is lost and that are possibly paid.
@@ -195,7 +206,7 @@ impl Memory {
 
     /// The same past with nothing of it on the budget: for a run that begins with another one's past.
     pub fn with_fresh_budget(mut self) -> Self {
-        self.spent = MicroUsd(0);
+        self.spent.clear();
         self
     }
 
@@ -252,7 +263,8 @@ impl Memory {
         let Some(id) = self.attempts.get(lane) else { return Ok(None) };
         let kept: KeptAttempt = self.artifact(id)?;
         let over = !matches!(kept.stop, Stop::Failed { .. } | Stop::Cancelled);
-        if !over && !self.is_replay() {
+        // Where enough were there, nobody works again.
+        if !over && !self.is_replay() && self.enough.is_none() {
             return Ok(None);
         }
         let diff = match &self.artifacts {
@@ -270,6 +282,11 @@ impl Memory {
             millis: kept.millis,
             transcript: kept.transcript,
         }))
+    }
+
+    /// Why the fan-out had ended early, if it had.
+    pub(super) fn enough(&self) -> Option<&Enough> {
+        self.enough.as_ref()
     }
 
     /// The gates' reports on the base, or on a tree.

@@ -8,6 +8,7 @@ mod assemble;
 mod changed;
 mod checkup;
 mod decide;
+mod early;
 mod error;
 mod fingerprint;
 mod frame;

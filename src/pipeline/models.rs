@@ -15,8 +15,8 @@ use crate::journal::{Entry, JournalError, RunDir};
 use crate::model::chat::{Delta, ModelReply, ModelRequest};
 use crate::model::{Cost, ModelRef, Plan, Usage, Wire};
 use crate::provider::{
-    Endpoint, ErrorClass, Ledger, Metered, Price, Pricing, Provider, ProviderError, RetryPolicy,
-    Retrying, connect,
+    Ceiling, Ceilings, Endpoint, ErrorClass, Ledger, Metered, Price, Pricing, Provider,
+    ProviderError, RetryPolicy, Retrying, connect,
 };
 
 /// Input tokens that a call is priced with in an estimate, when no limit says otherwise.
@@ -38,8 +38,8 @@ impl Models {
         tell: &Teller,
         memory: &Arc<Memory>,
     ) -> Result<Self, PipelineError> {
-        let ledger = Ledger::new(plan.limits.budget);
-        ledger.restore(memory.spent());
+        let ledger = Ledger::new(ceilings(plan));
+        memory.spent().iter().for_each(|(purpose, usage)| ledger.restore(purpose, usage));
         let mut all = BTreeMap::new();
         for name in provider_names(plan) {
             let provider =
@@ -88,6 +88,14 @@ impl Provider for Offline {
     ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
         let error = ProviderError::new(ErrorClass::Cancelled, "nothing is asked in a replay");
         std::future::ready(Err(error)).boxed()
+    }
+}
+
+fn ceilings(plan: &Plan) -> Ceilings {
+    let (run, lane) = (&plan.limits, &plan.worker_limits);
+    Ceilings {
+        run: Ceiling { money: run.budget, tokens: run.max_tokens },
+        lane: Ceiling { money: lane.budget, tokens: lane.max_tokens },
     }
 }
 

@@ -107,8 +107,8 @@ impl Prove for NoGates {
 }
 
 /// What of a record must come out again; times and what a resume took over need not.
-const DERIVED: [&str; 8] =
-    ["kind", "base", "lanes", "candidates", "ballots", "decision", "usage", "definitions"];
+const DERIVED: [&str; 9] =
+    ["kind", "base", "lanes", "candidates", "ballots", "decision", "usage", "definitions", "saved"];
 
 /// The paths at which two records differ.
 fn compare(recorded: &RunRecord, again: &RunRecord) -> Result<Vec<String>, PipelineError> {

@@ -7,13 +7,14 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::decide::{Standing, decide, exit_of, gated, no_survivor, none, only_survivor};
+use super::early::Early;
 use super::memory::Memory;
 use super::tell::Teller;
 use super::{Phases, PipelineError, Survivor};
 use crate::journal::{Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
-    Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Exit,
-    Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
+    Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
+    Exit, Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
     RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
 use crate::select::Doubt;
@@ -88,6 +89,10 @@ pub(super) struct Run<'a> {
     pub(super) given: Vec<Given>,
     pub(super) record: RunRecord,
     pub(super) memory: Arc<Memory>,
+    /// What was admitted and gated while others still worked.
+    pub(super) early: Early,
+    /// Why the fan-out ended early, if it did.
+    pub(super) enough: Option<Enough>,
     limit: CancellationToken,
     stopped: Stopped,
     began: Instant,
@@ -128,6 +133,8 @@ impl<'a> Run<'a> {
             given,
             record,
             memory,
+            early: Early::default(),
+            enough: None,
             limit,
             stopped,
             began: Instant::now(),
@@ -215,21 +222,52 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn next_id(&self) -> CandidateId {
-        CandidateId::nth(self.record.candidates.len())
+        let all = self.record.candidates.len();
+        match self.ids_by_place() {
+            true => CandidateId::nth(all.max(self.record.plan.attempts() as usize)),
+            false => CandidateId::nth(all),
+        }
+    }
+
+    /// The id of a worker's candidate. Where candidates are gated as they come, nobody knows yet how many
+    /// there will be before it: then its place in the plan names it.
+    pub(super) fn worker_id(&self, index: usize) -> CandidateId {
+        if self.ids_by_place() { CandidateId::nth(index) } else { self.next_id() }
+    }
+
+    fn ids_by_place(&self) -> bool {
+        self.record.kind == RunKind::Run && self.record.plan.limits.enough.is_some()
+    }
+
+    /// Tells of an admission.
+    pub(super) fn tell_admitted(
+        &self,
+        candidate: &CandidateId,
+        lane: &LaneId,
+        admission: &Admission,
+    ) {
+        self.tell.send(RunEvent::Admitted {
+            candidate: candidate.clone(),
+            lane: lane.clone(),
+            admission: admission.clone(),
+        });
     }
 
     /// Admits a candidate's diff and adds it to the record; equal trees are told.
     pub(super) fn admit(&mut self, candidate: Candidate, diff: &[u8]) -> Result<(), PipelineError> {
-        let admission = self.phases.admit.admit(diff)?;
+        let early = self.early.admissions.remove(&candidate.id);
+        let was_told = early.is_some();
+        let admission = match early {
+            Some(admission) => admission,
+            None => self.phases.admit.admit(diff)?,
+        };
         let (same_as, applied) = match admission.tree() {
             Some(tree) => (self.stands_for(tree, &candidate), Some(self.canonical(tree)?)),
             None => (None, None),
         };
-        self.tell.send(RunEvent::Admitted {
-            candidate: candidate.id.clone(),
-            lane: candidate.lane.clone(),
-            admission: admission.clone(),
-        });
+        if !was_told {
+            self.tell_admitted(&candidate.id, &candidate.lane, &admission);
+        }
         let gates = Vec::new();
         let row = CandidateRecord { candidate, admission, same_as, applied, gates, score: None };
         self.record.candidates.push(row);
@@ -378,12 +416,7 @@ impl<'a> Run<'a> {
         self.record.decision = decision;
         self.record.resumed = self.memory.resumption();
         self.record.millis = self.began.elapsed().as_millis() as u64;
-        for lane in &self.record.lanes {
-            self.record.usage += lane.usage;
-        }
-        for ballot in &self.record.ballots {
-            self.record.usage += ballot.usage;
-        }
+        self.sum_up();
         if let Some(masked) = self.dir.masked(&self.record) {
             self.record = masked;
         }
@@ -395,6 +428,21 @@ impl<'a> Run<'a> {
         });
         self.tell.check()?;
         Ok(self.record)
+    }
+
+    /// Adds what a role's models used.
+    pub(super) fn count(&mut self, role: &str, usage: Usage) {
+        self.record.usage += usage;
+        if usage != Usage::default() {
+            *self.record.roles.entry(role.to_owned()).or_default() += usage;
+        }
+    }
+
+    fn sum_up(&mut self) {
+        let lanes: Vec<Usage> = self.record.lanes.iter().map(|lane| lane.usage).collect();
+        let ballots: Vec<Usage> = self.record.ballots.iter().map(|ballot| ballot.usage).collect();
+        lanes.into_iter().for_each(|usage| self.count("workers", usage));
+        ballots.into_iter().for_each(|usage| self.count("judges", usage));
     }
 
     /// A winner beside candidates that could not be proved is told as such.
@@ -431,8 +479,10 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         decision: none(NoWinner::NoCandidates, Vec::new(), String::new()),
         warnings: order.warnings,
         usage: Usage::default(),
+        roles: BTreeMap::new(),
         exit: Exit::Internal,
         definitions: order.definitions,
+        saved: None,
         resumed: None,
         rejudges: order.rejudges,
     }

@@ -2,12 +2,14 @@
 
 use futures_util::stream;
 use futures_util::{FutureExt, StreamExt};
+use tokio::sync::mpsc::{self, UnboundedSender};
 
 use super::decide::{Judged, Standing};
+use super::early::{Arrival, Early, saved, watch};
 use super::memory::keep_attempt;
 use super::run::{Run, refused};
 use super::{Attempt, Heard, PipelineError, Survivor};
-use crate::fanout::{FanoutOptions, LaneEnd, LaneRun, lane_runs};
+use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};
 use crate::journal::Entry;
 use crate::model::{
     Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, Kind, LaneId,
@@ -22,48 +24,89 @@ impl Run<'_> {
     pub(super) async fn fan_out(&mut self) -> Result<(), PipelineError> {
         let runs = lane_runs(&self.record.plan);
         self.begin_stage(Stage::FanOut, Some(runs.len() as u32))?;
-        let Some(work) = &self.phases.work else {
-            return Err(PipelineError::Internal("a run without workers".to_owned()));
-        };
-        let options = FanoutOptions {
-            max_parallel: self.record.plan.limits.max_parallel as usize,
-            cancel: self.cancel.clone(),
-            grace: GRACE,
-        };
-        let tell = self.tell.clone();
-        let start = |run: LaneRun, cancel| {
-            tell.send(RunEvent::LaneBegan {
-                lane: run.id.clone(),
-                model: run.lane.model.to_string(),
-            });
-            match self.known_attempt(&run) {
-                Some(attempt) => std::future::ready(attempt).boxed(),
-                None => work.attempt(run, cancel),
+        let brake = Brake::new(self.cancel);
+        let (ends, early) = match self.watched() {
+            Some(wanted) => {
+                let (arrived, arrivals) = mpsc::unbounded_channel();
+                let working = self.work(runs, &brake, Some(arrived));
+                let watching = async {
+                    let early = watch(self, wanted, arrivals, &brake).await;
+                    // Where nobody watches any more, nobody is to work on.
+                    early.inspect_err(|_| brake.pull())
+                };
+                let (ends, early) = tokio::join!(working, watching);
+                (ends, early?)
             }
+            None => (self.work(runs, &brake, None).await, Early::default()),
         };
-        // Told and kept as each comes back, not when the last one does.
-        let ended = |run: &LaneRun, attempt: &Attempt| {
-            if let Err(error) = keep_attempt(self.dir, &run.id, attempt) {
-                self.tell.fail(error);
-            }
-            tell.send(lane_ended(&run.id, attempt));
-            false
-        };
-        let ends = crate::fanout::run(runs, &options, start, ended).await;
+        let ends = ends?;
+        self.early = early;
+        self.enough = self.early.enough.take().or_else(|| self.memory.enough().cloned());
         self.tell.check()?;
         self.begin_stage(Stage::Admit, Some(ends.len() as u32))?;
         for end in ends {
             self.take_lane(end)?;
         }
+        self.record.saved = self.enough.as_ref().map(|enough| saved(enough, &self.record.lanes));
         self.warn_of_lanes();
         Ok(())
     }
 
-    /// A worker run that the journal holds. A damaged one ends the run at the next check: to make it
-    /// again would be to pay for it again.
+    /// How many candidates end the fan-out early, where that is still to be found out.
+    fn watched(&self) -> Option<u32> {
+        let open = self.memory.enough().is_none() && !self.memory.is_replay();
+        self.record.plan.limits.enough.filter(|_| open)
+    }
+
+    /// The lanes' work. What each finished with goes to `arrived`, too, and holds the others that have not
+    /// begun until it was looked at.
+    async fn work(
+        &self,
+        runs: Vec<LaneRun>,
+        brake: &Brake,
+        arrived: Option<UnboundedSender<Arrival>>,
+    ) -> Result<Vec<LaneEnd<Attempt>>, PipelineError> {
+        let Some(work) = &self.phases.work else {
+            return Err(PipelineError::Internal("a run without workers".to_owned()));
+        };
+        let options = FanoutOptions {
+            max_parallel: self.record.plan.limits.max_parallel as usize,
+            brake: brake.clone(),
+            grace: GRACE,
+        };
+        let start = |run: LaneRun, cancel| {
+            let known = self.known_attempt(&run);
+            let spared = known.as_ref().is_some_and(|attempt| attempt.stop == Stop::NotNeeded);
+            if !spared {
+                let (lane, model) = (run.id.clone(), run.lane.model.to_string());
+                self.tell.send(RunEvent::LaneBegan { lane, model });
+            }
+            let brake = brake.clone();
+            match known {
+                Some(attempt) => std::future::ready(attempt).boxed(),
+                None => work.attempt(run, cancel).map(move |attempt| attempt.cut(&brake)).boxed(),
+            }
+        };
+        // Told and kept as each comes back, not when the last one does.
+        let ended = move |run: &LaneRun, attempt: &Attempt| {
+            if let Err(error) = keep_attempt(self.dir, &run.id, attempt) {
+                self.tell.fail(error);
+            }
+            self.tell.send(lane_ended(&run.id, attempt));
+            if let (Some(arrived), Some(arrival)) = (&arrived, Arrival::of(run, attempt)) {
+                // Who can't be told any more has ended the fan-out.
+                brake.hold(arrived.send(arrival).is_ok());
+            }
+        };
+        Ok(crate::fanout::run(runs, &options, start, ended).await)
+    }
+
+    /// A worker run that the journal holds, or that it says was not needed. A damaged one ends the run
+    /// at the next check: to make it again would be to pay for it again.
     fn known_attempt(&self, run: &LaneRun) -> Option<Attempt> {
         match self.memory.attempt(&run.id) {
             Ok(Some(attempt)) => Some(attempt),
+            Ok(None) if self.memory.enough().is_some() => Some(Attempt::nothing(Stop::NotNeeded)),
             Ok(None) if self.memory.is_replay() => {
                 self.memory.miss(format!("the worker run of {}", run.id));
                 Some(Attempt::nothing(Stop::Cancelled))
@@ -77,11 +120,14 @@ impl Run<'_> {
     }
 
     /// The gates of a tree: as the journal holds them, else run and journaled.
-    async fn gates_of(
+    pub(super) async fn gates_of(
         &self,
         id: &CandidateId,
         tree: &TreeId,
     ) -> Result<Vec<GateReport>, PipelineError> {
+        if let Some(early) = self.early.gates.get(tree) {
+            return Ok(early.clone());
+        }
         if let Some(known) = self.memory.gates(Some(tree)) {
             return Ok(known);
         }
@@ -100,13 +146,14 @@ impl Run<'_> {
     fn take_lane(&mut self, end: LaneEnd<Attempt>) -> Result<(), PipelineError> {
         let run = end.lane;
         let attempt = end.result.unwrap_or_else(|stop| {
+            let spared = self.enough.is_some() && stop == Stop::Cancelled;
             // It never came back, so nobody was told.
-            let attempt = Attempt::nothing(stop);
+            let attempt = Attempt::nothing(if spared { Stop::NotNeeded } else { stop });
             self.tell.send(lane_ended(&run.id, &attempt));
             attempt
         });
         let why_none = why_no_candidate(&attempt);
-        let id = why_none.is_none().then(|| self.next_id());
+        let id = why_none.is_none().then(|| self.worker_id(run.index));
         self.record.lanes.push(LaneRecord {
             lane: run.id.clone(),
             model: run.lane.model.to_string(),
@@ -150,6 +197,7 @@ impl Run<'_> {
             .record
             .lanes
             .iter()
+            .filter(|lane| lane.stop != Stop::NotNeeded)
             .filter_map(|lane| Some(format!("{}: {}", lane.lane, lane.why_none.as_ref()?)))
             .collect();
         if !without.is_empty() {
@@ -235,7 +283,7 @@ impl Run<'_> {
         }
         self.begin_stage(Stage::Fuse, None)?;
         let proposal = fuse.propose(survivors, &self.record.ballots).await?;
-        self.record.usage += proposal.usage;
+        self.count("synthesizer", proposal.usage);
         let Some(diff) = proposal.diff else {
             self.warn(
                 "nothing-synthesized",
@@ -286,6 +334,14 @@ impl Run<'_> {
 }
 
 impl Attempt {
+    /// The same, where it was stopped because enough candidates were there.
+    fn cut(mut self, brake: &Brake) -> Self {
+        if self.stop == Stop::Cancelled && brake.is_pulled() {
+            self.stop = Stop::NotNeeded;
+        }
+        self
+    }
+
     /// An attempt that left nothing.
     pub fn nothing(stop: Stop) -> Self {
         Self {
@@ -314,6 +370,7 @@ fn lane_ended(lane: &LaneId, attempt: &Attempt) -> RunEvent {
 fn why_no_candidate(attempt: &Attempt) -> Option<String> {
     match (&attempt.stop, attempt.diff.is_empty()) {
         (Stop::Failed { class, message }, _) => Some(format!("{class}: {message}")),
+        (Stop::NotNeeded, _) => Some("enough candidates were there without it".to_owned()),
         (Stop::Cancelled, true) => Some("it was stopped before it changed anything".to_owned()),
         (Stop::Limit { limit }, true) => Some(
             format!("its {limit:?} limit cut it off before it changed anything").to_lowercase(),

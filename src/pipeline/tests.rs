@@ -167,9 +167,10 @@ fn plan(attempts: u32) -> Plan {
             max_tool_iterations: 1,
             max_seconds: None,
             max_tokens: None,
+            budget: None,
             max_output_tokens: 1,
         },
-        limits: RunLimits { max_parallel: 2, budget: None, max_seconds: None },
+        limits: RunLimits { max_parallel: 2, ..RunLimits::default() },
         seed: 0,
         waive_sandbox: false,
         trust: Vec::new(),
@@ -217,10 +218,14 @@ fn all() -> Phases {
 }
 
 async fn run(phases: &Phases, attempts: u32) -> (RunRecord, tempfile::TempDir) {
+    run_order(phases, order(attempts)).await
+}
+
+async fn run_order(phases: &Phases, order: Assignment) -> (RunRecord, tempfile::TempDir) {
     let state = tempfile::tempdir().unwrap();
     let dir: RunDir = Runs::new(state.path()).create(Masker::default()).unwrap();
     let tell = Teller::new(dir.clone(), EventSink::none());
-    let record = execute(order(attempts), phases, &dir, tell, &CancellationToken::new()).await;
+    let record = execute(order, phases, &dir, tell, &CancellationToken::new()).await;
     assert_eq!(dir.record().unwrap(), *record.as_ref().unwrap(), "the record is on disk");
     (record.unwrap(), state)
 }
@@ -298,4 +303,78 @@ async fn partial_work_never_wins_by_itself() {
     let Outcome::NoWinner { reason, closest } = record.decision.outcome else { panic!("a winner") };
     assert_eq!(reason, NoWinner::OnlyPartial);
     assert!(!closest.is_empty(), "it is named, so that it can be asked for");
+}
+
+fn enough(wanted: u32, attempts: u32, max_parallel: u32) -> Assignment {
+    let mut order = order(attempts);
+    order.plan.limits = RunLimits { max_parallel, enough: Some(wanted), ..RunLimits::default() };
+    order
+}
+
+#[tokio::test]
+async fn one_after_another_no_lane_is_begun_that_is_not_needed() {
+    let (record, _) = run_order(&all(), enough(1, 6, 1)).await;
+    let stops: Vec<&Stop> = record.lanes.iter().map(|lane| &lane.stop).collect();
+    assert_eq!(
+        stops[..4],
+        [&Stop::Submitted; 4],
+        "three that no gate lets pass, and one that is right"
+    );
+    assert_eq!(stops[4..], [&Stop::NotNeeded; 2]);
+    let winner = record.decision.winner().unwrap();
+    assert_eq!(winner.as_str(), "c4");
+    let saved = record.saved.unwrap();
+    assert_eq!((saved.not_begun.len(), saved.cut.len()), (2, 0));
+    assert_eq!(saved.enough.candidates, [winner.clone()]);
+    let without = record.warnings.iter().find(|one| one.code == "lanes-without-candidate");
+    assert_eq!(without, None, "what was not needed did not fail");
+}
+
+/// The first two give the same right tree, the others work until they are told to stop, and leave a
+/// change that no gate would refute.
+struct Agreeing;
+
+impl Work for Agreeing {
+    fn attempt(&self, run: LaneRun, cancel: CancellationToken) -> BoxFuture<'static, Attempt> {
+        async move {
+            let stop = match run.index {
+                0 | 1 => Stop::Submitted,
+                _ => {
+                    cancel.cancelled().await;
+                    Stop::Cancelled
+                }
+            };
+            let usage = Usage { calls: 1, input_tokens: 10, ..Usage::default() };
+            Attempt { diff: b"right".to_vec(), usage, ..Attempt::nothing(stop) }
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn lanes_at_work_are_cut_and_are_neither_failures_nor_candidates() {
+    let phases = Phases { work: Some(Box::new(Agreeing)), ..all() };
+    let (record, _) = run_order(&phases, enough(2, 5, 3)).await;
+    assert_eq!(record.candidates.len(), 2);
+    assert_eq!(record.decision.winner().unwrap().as_str(), "c1");
+    let saved = record.saved.unwrap();
+    assert!(saved.enough.equal);
+    assert_eq!((saved.cut.len(), saved.not_begun.len()), (1, 2));
+    assert_eq!(saved.tokens, 20, "two lanes of 10 tokens each; the third had used its own");
+    assert_eq!(record.lanes[2].stop, Stop::NotNeeded);
+    assert_eq!(record.lanes[2].candidate, None);
+}
+
+#[tokio::test]
+async fn too_few_is_a_run_to_the_end() {
+    let (record, _) = run_order(&all(), enough(3, 5, 2)).await;
+    assert_eq!(record.saved, None);
+    assert!(record.lanes.iter().all(|lane| lane.stop == Stop::Submitted));
+    assert_eq!(record.candidates.len(), 5);
+    let ids: Vec<&str> = record.candidates.iter().map(|row| row.candidate.id.as_str()).collect();
+    assert_eq!(ids, ["c1", "c2", "c3", "c4", "c5"]);
+    assert!(
+        record.candidates.iter().skip(1).all(|row| !row.gates.is_empty()),
+        "each is gated once"
+    );
 }

@@ -22,7 +22,9 @@ use crate::provider::Provider;
 use crate::repo::{Store, Workspace};
 use crate::sandbox::{Launch, Launcher};
 use crate::tools::{Jobs, Registry, ToolContext};
-use crate::worker::{DelegateDesk, DelegateSubtask, LoopWorker, Voice, WorkerInput, WorkerOutcome};
+use crate::worker::{
+    DelegateDesk, DelegateSubtask, LoopWorker, Turns, Voice, WorkerInput, WorkerOutcome,
+};
 
 /// What every attempt of a run shares.
 pub struct Shop {
@@ -50,6 +52,8 @@ pub struct Shop {
     pub launcher: Option<Launcher>,
     /// The plan.
     pub plan: Plan,
+    /// What is left of the turns of all workers together.
+    pub turns: Turns,
     /// What the journal knows of each worker.
     pub memory: Arc<Memory>,
     /// Where activity is told.
@@ -142,6 +146,7 @@ impl Shop {
             model: run.lane.model.model.clone(),
             context,
             limits: self.plan.worker_limits,
+            turns: self.turns.clone(),
             system,
             voice: self.voice.clone(),
             task_message: render(&self.task(run))?,
@@ -165,6 +170,7 @@ impl Shop {
             provider,
             model: run.lane.model.model.clone(),
             limits: self.plan.worker_limits,
+            turns: self.turns.clone(),
             nested,
             system: system.to_owned(),
             task: self.plan.task.as_ref().map(|task| task.text.clone()).unwrap_or_default(),

@@ -1,14 +1,18 @@
-//! The budget of a run.
+//! The budget of a run, and of each of its workers.
 //!
 //! Before a call the most that it can cost is set aside; afterwards what it did cost is written down.
-//! Lanes, judges and synthesizer share one ledger, so that its ceiling is hard. A call that may have
-//! been charged without being counted keeps what was set aside for it. A call that would fit but for
-//! others under way waits for them. The prompt's tokens are bounded from its JSON's bytes: a token is at
-//! least a byte for every tokenizer in use, and prose, code and JSON take more than two bytes a token on
-//! average. So digits and bytes outside ASCII, of which some tokenizers make a token each, count whole,
-//! and every other byte counts half.
+//! Lanes, judges, synthesizer and side calls share one ledger, so that its ceilings are hard; each lane has
+//! an account of its own beside it. A call that may have been charged without being counted keeps what
+//! was set aside for it. A call that would fit but for others under way waits for them. Workers leave the
+//! last tenth of a ceiling alone: their last summaries are paid from it (contract R27), and the judges.
+//! Where a model has no known price, its tokens are what is kept: under a budget that needs a ceiling of
+//! tokens, too. The prompt's tokens are bounded from its JSON's bytes: a token is at least a byte for
+//! every tokenizer in use, and prose, code and JSON take more than two bytes a token on average. So digits
+//! and bytes outside ASCII, of which some tokenizers make a token each, count whole, and every other byte
+//! counts half.
 //! Never here: the wire.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,20 +20,20 @@ use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::account::{Amount, Ceiling, Fit, LedgerTotals};
 use super::prices::Pricing;
 use super::{ErrorClass, Provider, ProviderError};
-use crate::model::MicroUsd;
-use crate::model::chat::{Delta, ModelReply, ModelRequest};
+use crate::model::chat::{Delta, ModelReply, ModelRequest, Purpose, ToolChoice};
+use crate::model::{LaneId, MicroUsd, Usage};
 
-/// What a ledger holds.
+/// The ceilings of a ledger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LedgerTotals {
-    /// What calls cost.
-    pub spent: MicroUsd,
-    /// The most that calls can have cost whose cost is not known: broken off, or not counted.
-    pub held: MicroUsd,
-    /// The most that calls under way can cost.
-    pub reserved: MicroUsd,
+pub struct Ceilings {
+    /// Of the whole run.
+    pub run: Ceiling,
+    /// Of each worker. Its tokens are counted by the worker itself, which knows when the next call would be
+    /// too much; here they only stand in for a price that is not known.
+    pub lane: Ceiling,
 }
 
 /// The ledger of a run; clones are the same ledger.
@@ -38,41 +42,73 @@ pub struct Ledger(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    ceiling: Option<MicroUsd>,
-    totals: Mutex<LedgerTotals>,
+    ceilings: Ceilings,
+    accounts: Mutex<Accounts>,
     settled: Notify,
 }
 
+#[derive(Debug, Default)]
+struct Accounts {
+    run: LedgerTotals,
+    lanes: BTreeMap<LaneId, LedgerTotals>,
+}
+
+impl Accounts {
+    /// The run's account, and that of the call's lane if it is a worker's.
+    fn of(&mut self, payer: Option<&LaneId>) -> impl Iterator<Item = &mut LedgerTotals> {
+        let lane = payer.map(|lane| self.lanes.entry(lane.clone()).or_default());
+        std::iter::once(&mut self.run).chain(lane)
+    }
+}
+
+/// Which account a ceiling belongs to.
+#[derive(Clone, Copy)]
+enum Whose {
+    Run,
+    Lane,
+}
+
 impl Ledger {
-    /// A ledger with a hard ceiling, or with none.
-    pub fn new(ceiling: Option<MicroUsd>) -> Self {
-        let totals = Mutex::new(LedgerTotals::default());
-        Self(Arc::new(Inner { ceiling, totals, settled: Notify::new() }))
+    /// A ledger with hard ceilings.
+    pub fn new(ceilings: Ceilings) -> Self {
+        Self(Arc::new(Inner { ceilings, accounts: Mutex::default(), settled: Notify::new() }))
     }
 
-    /// The ceiling.
-    pub fn ceiling(&self) -> Option<MicroUsd> {
-        self.0.ceiling
-    }
-
-    /// Counts what calls cost that were made before this ledger was: those of a run that goes on.
-    pub fn restore(&self, spent: MicroUsd) {
-        let mut totals = self.lock();
-        totals.spent.0 = totals.spent.0.saturating_add(spent.0);
+    /// Counts a call that was made before this ledger was: of a run that goes on.
+    pub fn restore(&self, purpose: &Purpose, usage: &Usage) {
+        let mut accounts = self.lock();
+        accounts.of(payer(purpose)).for_each(|account| account.spent.add(Amount::of(usage)));
     }
 
     /// What it holds now.
     pub fn totals(&self) -> LedgerTotals {
-        *self.lock()
+        self.lock().run
+    }
+
+    /// Whether a call without a known price can be counted all the same, or under which budget it can't.
+    fn counts_unpriced(&self, purpose: &Purpose) -> Result<(), Whose> {
+        let Ceilings { run, lane } = self.0.ceilings;
+        if run.tokens.is_some() {
+            return Ok(());
+        }
+        match (run.money, lane.money, payer(purpose)) {
+            (Some(_), _, _) => Err(Whose::Run),
+            (_, Some(_), Some(_)) if lane.tokens.is_none() => Err(Whose::Lane),
+            _ => Ok(()),
+        }
     }
 
     /// Sets `most` aside, when need be after calls under way are settled.
-    async fn reserve(&self, most: MicroUsd) -> Result<Reservation, ProviderError> {
+    async fn reserve(
+        &self,
+        request: &ModelRequest,
+        most: Amount,
+    ) -> Result<Reservation, ProviderError> {
         loop {
             let settled = self.0.settled.notified();
             tokio::pin!(settled);
             settled.as_mut().enable();
-            if let Some(reservation) = self.try_reserve(most)? {
+            if let Some(reservation) = self.try_reserve(request, most)? {
                 return Ok(reservation);
             }
             settled.await;
@@ -80,73 +116,112 @@ impl Ledger {
     }
 
     /// `None` when it would fit once the calls under way cost less than they might.
-    fn try_reserve(&self, most: MicroUsd) -> Result<Option<Reservation>, ProviderError> {
-        let mut totals = self.lock();
-        if let Some(ceiling) = self.0.ceiling {
-            let gone = totals.spent.0.saturating_add(totals.held.0).saturating_add(most.0);
-            if gone > ceiling.0 {
-                return Err(exhausted(ceiling, most, &totals));
-            }
-            if gone.saturating_add(totals.reserved.0) > ceiling.0 {
-                return Ok(None);
+    fn try_reserve(
+        &self,
+        request: &ModelRequest,
+        most: Amount,
+    ) -> Result<Option<Reservation>, ProviderError> {
+        let payer = payer(&request.purpose);
+        let Ceilings { run, lane } = self.0.ceilings;
+        let bounds = [(Whose::Run, run), (Whose::Lane, Ceiling { tokens: None, ..lane })];
+        let is_work = payer.is_some() && request.tool_choice == ToolChoice::Auto;
+        let mut accounts = self.lock();
+        for (account, (whose, whole)) in accounts.of(payer).zip(bounds) {
+            let ceiling = if is_work { whole.for_work() } else { whole };
+            match account.fit(most, ceiling) {
+                Fit::Now => {}
+                Fit::Later => return Ok(None),
+                Fit::NoMoney => return Err(no_money(whose, whole, most, account)),
+                Fit::NoTokens => return Err(no_tokens(whole, most, account)),
             }
         }
-        totals.reserved.0 = totals.reserved.0.saturating_add(most.0);
-        Ok(Some(Reservation { ledger: self.clone(), most, open: true }))
+        accounts.of(payer).for_each(|account| account.reserved.add(most));
+        let payer = payer.cloned();
+        Ok(Some(Reservation { ledger: self.clone(), payer, most, open: true }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, LedgerTotals> {
+    fn lock(&self) -> MutexGuard<'_, Accounts> {
         // Nothing in here can panic halfway, so that the sums are good even after a poisoning.
-        self.0.totals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn exhausted(ceiling: MicroUsd, most: MicroUsd, totals: &LedgerTotals) -> ProviderError {
-    let held = match totals.held {
+/// The worker that a call is counted for.
+fn payer(purpose: &Purpose) -> Option<&LaneId> {
+    match purpose {
+        Purpose::Worker { lane, .. } => Some(lane),
+        _ => None,
+    }
+}
+
+fn no_money(whose: Whose, ceiling: Ceiling, most: Amount, account: &LedgerTotals) -> ProviderError {
+    let (what, flag) = match whose {
+        Whose::Run => ("the budget", "--budget"),
+        Whose::Lane => ("the worker's budget", "--lane-budget"),
+    };
+    let held = match account.held.money {
         MicroUsd(0) => String::new(),
         held => format!(", up to {held} of calls whose cost is not known"),
     };
     let message = format!(
-        "the budget of {ceiling} does not allow a call that may cost {most}: {} are spent{held}; \
-         raise `--budget` or lower the largest answer",
-        totals.spent
+        "{what} of {} does not allow a call that may cost {}: {} are spent{held}; raise `{flag}` or lower \
+         the largest answer",
+        ceiling.money.unwrap_or_default(),
+        most.money,
+        account.spent.money
     );
     ProviderError::new(ErrorClass::Budget, message)
 }
 
-/// Money set aside for one call. Dropped without a word, it counts as possibly spent.
+fn no_tokens(ceiling: Ceiling, most: Amount, account: &LedgerTotals) -> ProviderError {
+    let held = match account.held.tokens {
+        0 => String::new(),
+        held => format!(", up to {held} of calls that nobody counted"),
+    };
+    let message = format!(
+        "the ceiling of {} tokens does not allow a call that may use {}: {} are used{held}; raise \
+         `--max-tokens` or lower the largest answer",
+        ceiling.tokens.unwrap_or_default(),
+        most.tokens,
+        account.spent.tokens
+    );
+    ProviderError::new(ErrorClass::Budget, message)
+}
+
+/// What is set aside for one call. Dropped without a word, it counts as possibly spent.
 #[derive(Debug)]
 struct Reservation {
     ledger: Ledger,
-    most: MicroUsd,
+    payer: Option<LaneId>,
+    most: Amount,
     open: bool,
 }
 
 impl Reservation {
-    fn settle(mut self, write: impl FnOnce(&mut LedgerTotals, MicroUsd)) {
-        self.close(write);
+    /// Writes down what was spent, and what may have been.
+    fn settle(mut self, spent: Amount, held: Amount) {
+        self.close(spent, held);
     }
 
-    fn close(&mut self, write: impl FnOnce(&mut LedgerTotals, MicroUsd)) {
+    fn close(&mut self, spent: Amount, held: Amount) {
         if !std::mem::take(&mut self.open) {
             return;
         }
-        let mut totals = self.ledger.lock();
-        totals.reserved.0 = totals.reserved.0.saturating_sub(self.most.0);
-        write(&mut totals, self.most);
-        drop(totals);
+        let mut accounts = self.ledger.lock();
+        accounts.of(self.payer.as_ref()).for_each(|account| {
+            account.reserved.take(self.most);
+            account.spent.add(spent);
+            account.held.add(held);
+        });
+        drop(accounts);
         self.ledger.0.settled.notify_waiters();
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.close(hold);
+        self.close(Amount::default(), self.most);
     }
-}
-
-fn hold(totals: &mut LedgerTotals, most: MicroUsd) {
-    totals.held.0 = totals.held.0.saturating_add(most.0);
 }
 
 /// A provider whose calls are priced and counted in a ledger. It stands under the retries, so that
@@ -169,41 +244,63 @@ impl Metered {
         sink: &mut (dyn FnMut(Delta) + Send),
         cancel: &CancellationToken,
     ) -> Result<ModelReply, ProviderError> {
-        let output = u64::from(request.max_output_tokens);
-        let most = self.pricing.most(&request.model, prompt_tokens_bound(request), output);
-        if most.is_none() && self.ledger.ceiling().is_some() {
-            return Err(self.price_unknown(&request.model));
-        }
+        let most = self.most(request)?;
         let reservation = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(ProviderError::cancelled()),
-            reservation = self.ledger.reserve(most.unwrap_or_default()) => reservation?,
+            reservation = self.ledger.reserve(request, most) => reservation?,
         };
         let mut result = self.inner.call(request, sink, cancel).await;
         match &mut result {
             Ok(reply) => {
                 reply.usage.cost = self.pricing.cost(&request.model, &reply.usage);
-                let cost = reply.usage.cost;
-                reservation.settle(|totals, most| match cost.partly_unknown {
-                    true => hold(totals, most),
-                    false => totals.spent.0 = totals.spent.0.saturating_add(cost.known.0),
-                });
+                let (spent, held) = counted(&reply.usage, most);
+                reservation.settle(spent, held);
             }
-            Err(error) if error.maybe_charged => reservation.settle(hold),
-            Err(_) => reservation.settle(|_, _| {}),
+            Err(error) if error.maybe_charged => reservation.settle(Amount::default(), most),
+            Err(_) => reservation.settle(Amount::default(), Amount::default()),
         }
         result
     }
 
-    fn price_unknown(&self, model: &str) -> ProviderError {
+    /// The most that a call can cost.
+    fn most(&self, request: &ModelRequest) -> Result<Amount, ProviderError> {
+        let (input, output) = (prompt_tokens_bound(request), u64::from(request.max_output_tokens));
+        let money = self.pricing.most(&request.model, input, output);
+        if money.is_none() {
+            self.ledger
+                .counts_unpriced(&request.purpose)
+                .map_err(|whose| self.price_unknown(&request.model, whose))?;
+        }
+        Ok(Amount { money: money.unwrap_or_default(), tokens: input.saturating_add(output) })
+    }
+
+    fn price_unknown(&self, model: &str, whose: Whose) -> ProviderError {
         let name = self.pricing.provider();
+        let (budget, tokens) = match whose {
+            Whose::Run => ("--budget", "--max-tokens"),
+            Whose::Lane => ("--lane-budget", "--lane-tokens"),
+        };
         let message = format!(
             "the price of {model} is unknown, so that the budget can't be kept; state it in the \
              config under `[providers.{name}.prices]` as `\"{model}\" = {{ input = USD, output = \
-             USD }}` per million tokens, or run without `--budget`"
+             USD }}` per million tokens, set a ceiling of tokens with `{tokens}`, or run without `{budget}`"
         );
         ProviderError::new(ErrorClass::Budget, message)
     }
+}
+
+/// What an answer is known to have cost, and what it may have cost beyond that. A price that is not
+/// known at all is nothing that can be held.
+fn counted(usage: &Usage, most: Amount) -> (Amount, Amount) {
+    let (mut spent, mut held) = (Amount::of(usage), Amount::default());
+    if usage.cost.partly_unknown {
+        (spent.money, held.money) = (MicroUsd(0), most.money);
+    }
+    if spent.tokens == 0 {
+        held.tokens = most.tokens;
+    }
+    (spent, held)
 }
 
 impl Provider for Metered {
@@ -256,26 +353,45 @@ mod tests {
     }
 
     async fn ask(metered: &Metered) -> Result<ModelReply, ProviderError> {
-        metered.call(&request(), &mut |_| {}, &CancellationToken::new()).await
+        put(metered, &judge()).await
+    }
+
+    async fn put(metered: &Metered, request: &ModelRequest) -> Result<ModelReply, ProviderError> {
+        metered.call(request, &mut |_| {}, &CancellationToken::new()).await
+    }
+
+    /// A request of no worker: nothing of a ceiling is kept from it.
+    fn judge() -> ModelRequest {
+        ModelRequest { purpose: Purpose::Synthesizer { attempt: 0 }, ..request() }
+    }
+
+    fn money(most: u64) -> Ledger {
+        let run = Ceiling { money: Some(MicroUsd(most)), tokens: None };
+        Ledger::new(Ceilings { run, ..Ceilings::default() })
+    }
+
+    fn tokens(most: u64) -> Ceiling {
+        Ceiling { money: None, tokens: Some(most) }
     }
 
     /// The most that the test's request can cost.
     fn most() -> u64 {
-        prompt_tokens_bound(&request()) + 1000
+        prompt_tokens_bound(&judge()) + 1000
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_call_is_reserved_then_settled_at_what_it_cost() {
-        let ledger = Ledger::new(Some(MicroUsd(2 * most())));
+        let ledger = money(2 * most());
         let seen = ledger.clone();
         let fake = Fake::new(move |_| {
-            assert_eq!(seen.totals().reserved, MicroUsd(most()));
+            assert_eq!(seen.totals().reserved.money, MicroUsd(most()));
             good(30, 12)
         });
         let reply = ask(&Metered::new(fake, ledger.clone(), pricing())).await.unwrap();
         assert_eq!(reply.usage.cost.known, MicroUsd(42));
         assert!(!reply.usage.cost.partly_unknown);
-        assert_eq!(ledger.totals(), LedgerTotals { spent: MicroUsd(42), ..Default::default() });
+        let spent = Amount { money: MicroUsd(42), tokens: 42 };
+        assert_eq!(ledger.totals(), LedgerTotals { spent, ..Default::default() });
     }
 
     #[tokio::test(start_paused = true)]
@@ -283,7 +399,7 @@ mod tests {
         // Every call costs all that it may, and the ceiling has room for five of twenty.
         let fake =
             Fake::new(|_| Played { takes: Duration::from_secs(1), ..good(most() - 1000, 1000) });
-        let ledger = Ledger::new(Some(MicroUsd(5 * most() + most() / 2)));
+        let ledger = money(5 * most() + most() / 2);
         let metered = Metered::new(fake.clone(), ledger.clone(), pricing());
         let results = join_all((0..20).map(|_| ask(&metered))).await;
         let good_ones = results.iter().filter(|result| result.is_ok()).count();
@@ -291,20 +407,20 @@ mod tests {
         let error = results.into_iter().find_map(Result::err).unwrap();
         assert_eq!(error.class, ErrorClass::Budget);
         assert!(error.message.contains("--budget"), "{error}");
-        assert_eq!(ledger.totals().spent, MicroUsd(5 * most()));
+        assert_eq!(ledger.totals().spent.money, MicroUsd(5 * most()));
         // Cheap calls all pass in the end, though not all could be reserved at once.
         let fake = Fake::new(|_| Played { takes: Duration::from_secs(1), ..good(1, 1) });
-        let ledger = Ledger::new(Some(MicroUsd(2 * most())));
+        let ledger = money(2 * most());
         let metered = Metered::new(fake, ledger.clone(), pricing());
         let results = join_all((0..20).map(|_| ask(&metered))).await;
         assert!(results.iter().all(Result::is_ok));
-        assert_eq!(ledger.totals().spent, MicroUsd(40));
+        assert_eq!(ledger.totals().spent.money, MicroUsd(40));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_may_have_been_charged_stays_held() {
-        let ledger = Ledger::new(Some(MicroUsd(10 * most())));
-        let held = |ledger: &Ledger| ledger.totals().held.0 / most();
+        let ledger = money(10 * most());
+        let held = |ledger: &Ledger| ledger.totals().held.money.0 / most();
         let metered = |played: fn() -> Played| {
             Metered::new(Fake::new(move |_| played()), ledger.clone(), pricing())
         };
@@ -323,22 +439,95 @@ mod tests {
         let never = metered(|| Played { takes: Duration::from_secs(9999), ..good(1, 1) });
         let dropped = tokio::time::timeout(Duration::from_secs(1), ask(&never)).await;
         assert!(dropped.is_err());
-        assert_eq!((held(&ledger), ledger.totals().reserved), (3, MicroUsd(0)), "a dropped call");
+        assert_eq!(
+            (held(&ledger), ledger.totals().reserved),
+            (3, Amount::default()),
+            "a dropped call"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_unknown_price_is_refused_under_a_budget_and_unknown_without() {
         let fake = Fake::new(|_| good(1, 1));
-        let ledger = Ledger::new(Some(MicroUsd(u64::MAX)));
+        let ledger = money(u64::MAX);
         let metered = Metered::new(fake.clone(), ledger, Pricing::new("local"));
         let error = ask(&metered).await.unwrap_err();
         assert_eq!(error.class, ErrorClass::Budget);
         assert!(error.message.contains("price of m is unknown"), "{error}");
         assert!(error.message.contains("providers.local.prices"), "{error}");
         assert!(fake.asked().is_empty());
-        let metered = Metered::new(fake, Ledger::new(None), Pricing::new("local"));
+        let metered = Metered::new(fake, Ledger::new(Ceilings::default()), Pricing::new("local"));
         let cost = ask(&metered).await.unwrap().usage.cost;
         assert!(cost.partly_unknown, "{cost}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ceiling_of_tokens_stands_in_for_a_price_that_is_not_known() {
+        let fake = Fake::new(|_| good(most() - 1000, 1000));
+        let run = Ceiling { money: Some(MicroUsd(1)), ..tokens(2 * most() + most() / 2) };
+        let ledger = Ledger::new(Ceilings { run, ..Ceilings::default() });
+        let metered = Metered::new(fake.clone(), ledger.clone(), Pricing::new("local"));
+        for _ in 0..2 {
+            let cost = ask(&metered).await.unwrap().usage.cost;
+            assert!(cost.partly_unknown, "it is unknown, and not 0: {cost}");
+        }
+        let error = ask(&metered).await.unwrap_err();
+        assert_eq!((error.class, fake.asked().len()), (ErrorClass::Budget, 2));
+        assert!(error.message.contains("--max-tokens"), "{error}");
+        assert_eq!(ledger.totals().spent.tokens, 2 * most());
+        // Answers that nobody counted keep all that they may have used.
+        let run = tokens(2 * most());
+        let ledger = Ledger::new(Ceilings { run, ..Ceilings::default() });
+        let metered = Metered::new(Fake::new(|_| good(0, 0)), ledger.clone(), pricing());
+        ask(&metered).await.unwrap();
+        assert_eq!(ledger.totals().held.tokens, most());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_worker_has_a_budget_of_its_own() {
+        let fake = Fake::new(|_| good(most() - 1000, 1000));
+        let lane = Ceiling { money: Some(MicroUsd(2 * most())), tokens: None };
+        let ledger = Ledger::new(Ceilings { lane, ..Ceilings::default() });
+        let metered = Metered::new(fake, ledger.clone(), pricing());
+        let of = |lane: &str| ModelRequest {
+            purpose: Purpose::Worker { lane: LaneId::of(lane, 1), turn: 0 },
+            ..request()
+        };
+        put(&metered, &of("fast")).await.unwrap();
+        let error = put(&metered, &of("fast")).await.unwrap_err();
+        assert!(error.message.contains("--lane-budget"), "{error}");
+        put(&metered, &of("slow")).await.unwrap();
+        put(&metered, &judge()).await.unwrap();
+        let unpriced = Metered::new(Fake::new(|_| good(1, 1)), ledger, Pricing::new("local"));
+        let error = put(&unpriced, &of("fast")).await.unwrap_err();
+        assert!(error.message.contains("--lane-tokens"), "{error}");
+        put(&unpriced, &judge()).await.unwrap();
+    }
+
+    // contract R27
+    #[tokio::test(start_paused = true)]
+    async fn a_workers_last_summary_is_paid_from_a_reserve() {
+        let fake = Fake::new(|_| good(1, 1));
+        let last = ModelRequest {
+            tool_choice: ToolChoice::Forbidden,
+            max_output_tokens: 100,
+            ..request()
+        };
+        let summary = prompt_tokens_bound(&last) + 100;
+        let most = prompt_tokens_bound(&request()) + 1000;
+        for of_lane in [false, true] {
+            let ceiling = Ceiling { money: Some(MicroUsd(most + most / 20)), tokens: None };
+            let ledger = Ledger::new(match of_lane {
+                true => Ceilings { lane: ceiling, ..Ceilings::default() },
+                false => Ceilings { run: ceiling, ..Ceilings::default() },
+            });
+            let metered = Metered::new(fake.clone(), ledger.clone(), pricing());
+            assert!(summary < most);
+            let error = put(&metered, &request()).await.unwrap_err();
+            assert_eq!(error.class, ErrorClass::Budget, "work leaves the reserve alone");
+            put(&metered, &last).await.unwrap();
+            assert_eq!(ledger.totals().spent.money, MicroUsd(2));
+        }
     }
 
     #[test]
@@ -357,9 +546,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn waiting_for_money_can_be_cancelled() {
         let fake = Fake::new(|_| Played { takes: Duration::from_secs(60), ..good(1, 1) });
-        let metered = Metered::new(fake, Ledger::new(Some(MicroUsd(most()))), pricing());
+        let metered = Metered::new(fake, money(most()), pricing());
         let cancel = CancellationToken::new();
-        let (asking, mut ignore) = (request(), |_| {});
+        let (asking, mut ignore) = (judge(), |_| {});
         let waiting = metered.call(&asking, &mut ignore, &cancel);
         let stop = async {
             tokio::time::sleep(Duration::from_secs(1)).await;

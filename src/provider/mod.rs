@@ -5,6 +5,7 @@
 //! `Retrying(Metered(connect(endpoint)))`, so that every single try is reserved and settled.
 //! Never here: tools, git, prompts.
 
+mod account;
 mod anthropic;
 mod client;
 mod endpoint;
@@ -29,9 +30,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+pub use account::{Amount, Ceiling, LedgerTotals};
 pub use endpoint::{Deadlines, Endpoint, OutputLimitField};
 pub use error::{ErrorClass, ProviderError};
-pub use ledger::{Ledger, LedgerTotals, Metered};
+pub use ledger::{Ceilings, Ledger, Metered};
 pub use prices::{Price, Pricing};
 pub use rate::RateGate;
 pub use retry::{RetryPolicy, Retrying};

@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use git2::{Repository, RepositoryOpenFlags};
 
-use super::error::{GitContext, RepoError, Result};
+use super::error::{RepoError, Result};
+use super::object_db::Objects;
 use super::objects::{oid, read_blob, read_tree};
 use super::tree_store::{failed, outer};
 use super::user::set_up_library;
@@ -52,9 +53,9 @@ impl Peek {
         })
     }
 
-    fn with<T>(&self, read: impl FnOnce(&git2::Odb<'_>) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, read: impl FnOnce(&Objects<'_>) -> Result<T>) -> Result<T> {
         let repo = self.repo.lock().unwrap_or_else(PoisonError::into_inner);
-        read(&repo.odb().doing("open the object store")?)
+        read(&Objects::of(&repo)?)
     }
 }
 

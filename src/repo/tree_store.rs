@@ -36,8 +36,8 @@ impl TreeStore for Store {
 
 /// A store whose new objects stay in memory: a verdict on a diff that is refused leaves nothing, and one
 /// that is only asked for costs no file.
-pub struct Draft<'a> {
-    store: &'a dyn TreeStore,
+pub struct Draft<'a, S: ?Sized = dyn TreeStore + 'a> {
+    store: &'a S,
     fresh: Mutex<Fresh>,
 }
 
@@ -49,25 +49,25 @@ struct Fresh {
 
 impl Store {
     /// An empty draft over this store.
-    pub fn draft(&self) -> Draft<'_> {
+    pub fn draft(&self) -> Draft<'_, Self> {
         Draft::over(self)
     }
 }
 
-impl std::fmt::Debug for Draft<'_> {
+impl<S: ?Sized> std::fmt::Debug for Draft<'_, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Draft").field("fresh", &self.fresh).finish_non_exhaustive()
     }
 }
 
-impl<'a> Draft<'a> {
+impl<'a, S: TreeStore + ?Sized> Draft<'a, S> {
     /// An empty draft over a store.
-    pub fn over(store: &'a dyn TreeStore) -> Self {
+    pub fn over(store: &'a S) -> Self {
         Self { store, fresh: Mutex::default() }
     }
 }
 
-impl Draft<'_> {
+impl Draft<'_, Store> {
     /// Writes what is new to the store.
     ///
     /// # Errors
@@ -84,13 +84,15 @@ impl Draft<'_> {
         let all = blobs.chain(trees).map(named).collect::<Result<Vec<_>, RepoError>>();
         all.and_then(|all| self.store.objects().add(&all)).map_err(failed)
     }
+}
 
+impl<S: ?Sized> Draft<'_, S> {
     fn with<T>(&self, work: impl FnOnce(&mut Fresh) -> T) -> T {
         work(&mut self.fresh.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl TreeStore for Draft<'_> {
+impl<S: TreeStore + ?Sized> TreeStore for Draft<'_, S> {
     fn tree(&self, id: &TreeId) -> Result<Vec<TreeEntry>, StoreError> {
         match self.with(|fresh| fresh.trees.get(id.as_str()).cloned()) {
             Some(entries) => Ok(entries),

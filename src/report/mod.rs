@@ -5,6 +5,7 @@
 
 mod ballots;
 mod candidates;
+mod cost;
 mod decision;
 mod diff;
 mod gates;
@@ -15,7 +16,7 @@ mod page;
 mod runs;
 mod words;
 
-use crate::model::{RunRecord, duration};
+use crate::model::RunRecord;
 use page::{Page, Tone};
 
 pub use crate::model::printable::{block, line};
@@ -47,13 +48,7 @@ pub fn text(record: &RunRecord, style: &Style) -> String {
             page.entry("  ! ", &format!("{}: {}", warning.code, warning.message), Tone::Warn);
         }
     }
-    page.heading("Cost");
-    let asked = !record.lanes.is_empty() || !record.ballots.is_empty();
-    match record.usage.calls {
-        0 if !asked => page.entry("  ", "none: no model was asked", Tone::Plain),
-        _ => page.entry("  ", &words::usage(&record.usage), Tone::Plain),
-    }
-    page.entry("  ", &format!("{} in all", duration(record.millis)), Tone::Plain);
+    cost::write(&mut page, record);
     page.finish()
 }
 

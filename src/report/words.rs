@@ -7,6 +7,7 @@ use crate::model::{Basis, Confidence, Stop, Usage, Verdict, grouped};
 pub fn stop(stop: &Stop) -> Tone {
     match stop {
         Stop::Submitted | Stop::Given => Tone::Plain,
+        Stop::NotNeeded => Tone::Faint,
         Stop::Limit { .. } | Stop::Quit | Stop::Cancelled => Tone::Warn,
         Stop::Failed { .. } => Tone::Bad,
     }

@@ -24,6 +24,11 @@ pub fn words(event: &RunEvent) -> Option<String> {
         RunEvent::LaneEnded { lane, stop, left_change, usage } => {
             lane_ended(lane, stop, *left_change, usage)
         }
+        RunEvent::Enough { enough } => {
+            let ids: Vec<&str> = enough.candidates.iter().map(CandidateId::as_str).collect();
+            let why = if enough.equal { "have an equal tree" } else { "pass the gates" };
+            format!("enough: {} {why}; no further lane is needed", ids.join(", "))
+        }
         RunEvent::Admitted { candidate, lane, admission } => admitted(candidate, lane, admission),
         RunEvent::GateBegan { candidate, command } => {
             format!("{} runs {command}", whose(candidate))

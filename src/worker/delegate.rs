@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::voice::Voice;
-use super::{LoopWorker, WorkerInput, WorkerOutcome};
+use super::{LoopWorker, Turns, WorkerInput, WorkerOutcome};
 use crate::jobs::{JobView, KillReport};
 use crate::model::chat::{Message, ToolSpec};
 use crate::model::{EventSink, LaneId, Limit, NestedLimits, RunEvent, Stop, WorkerLimits};
@@ -34,6 +34,8 @@ pub struct DelegateDesk {
     pub model: String,
     /// The limits of the worker run.
     pub limits: WorkerLimits,
+    /// The turns of the whole run.
+    pub turns: Turns,
     /// How many there may be, how deep, and how long each.
     pub nested: NestedLimits,
     /// The system prompt: the same for all, so that its prefix is shared.
@@ -140,6 +142,7 @@ impl DelegateSubtask {
             model: desk.model.clone(),
             toolbox: Arc::new(self.tools.bound()),
             limits: limits(&desk.limits, parent, cap),
+            turns: desk.turns.clone(),
             system: desk.system.clone(),
             task_message: desk.voice.say(&told),
             voice: desk.voice.clone(),
@@ -178,6 +181,8 @@ fn limits(whole: &WorkerLimits, parent: &ToolContext, cap: u32) -> WorkerLimits 
         max_tool_iterations: cap,
         max_seconds: seconds,
         max_tokens: whole.max_tokens.map(|most| most.saturating_sub(used)),
+        // The ledger of the worker run counts what its subtasks spend.
+        budget: whole.budget,
         max_output_tokens: whole.max_output_tokens,
     }
 }

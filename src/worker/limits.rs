@@ -1,5 +1,7 @@
 //! The limits of one worker run. They are checked in one place, [`Limits::reached`].
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,6 +15,24 @@ const SUMMARY_RESERVE_MOST: Duration = Duration::from_secs(30);
 
 /// The largest last summary, in tokens. Small, so that a nearly spent budget can still pay for it.
 pub const SUMMARY_TOKENS: u32 = 1024;
+
+/// The turns that the workers of a run may take together; clones count in one place.
+#[derive(Clone, Debug, Default)]
+pub struct Turns(Option<Arc<AtomicU64>>);
+
+impl Turns {
+    /// At most so many, or any number.
+    pub fn new(most: Option<u64>) -> Self {
+        Self(most.map(|most| Arc::new(AtomicU64::new(most))))
+    }
+
+    /// Takes one, unless none is left.
+    pub fn take(&self) -> bool {
+        let less = |left: u64| left.checked_sub(1);
+        let Some(left) = &self.0 else { return true };
+        left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
+    }
+}
 
 /// When a worker has to stop.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +54,8 @@ pub struct Spent {
     pub usage: Usage,
     /// The last call's tokens: what the next one will cost at the least.
     pub last_call: u64,
+    /// Whether the turns of all workers together are used up.
+    pub no_turns: bool,
     /// A refusal of the last call that is a limit in truth: the budget's or the context window's.
     pub refused: Option<ErrorClass>,
 }
@@ -54,8 +76,9 @@ impl Limits {
     /// The limit that has been reached, if any. Where several are, the first of iterations, time,
     /// cost and context is named (contract R24). No limit set means unbounded (contract R25).
     pub fn reached(&self, spent: &Spent, now: Instant) -> Option<Limit> {
-        let tokens = spent.usage.tokens().saturating_add(spent.last_call);
-        if spent.rounds >= self.rounds {
+        // The next call and the last summary cost no less than the last call did.
+        let tokens = spent.usage.tokens().saturating_add(spent.last_call.saturating_mul(2));
+        if spent.rounds >= self.rounds || spent.no_turns {
             Some(Limit::Iterations)
         } else if self.work_until.is_some_and(|until| now >= until) {
             Some(Limit::Time)
@@ -80,6 +103,7 @@ mod tests {
             max_tool_iterations: rounds,
             max_seconds: None,
             max_tokens: tokens,
+            budget: None,
             max_output_tokens: 100,
         }
     }
@@ -92,6 +116,12 @@ mod tests {
         let mut spent = Spent { rounds: 2, refused: Some(ErrorClass::Budget), ..Spent::default() };
         assert_eq!(all.reached(&spent, now), Some(Limit::Iterations));
         spent.rounds = 1;
+        let out = Spent { no_turns: true, ..spent.clone() };
+        assert_eq!(
+            all.reached(&out, now),
+            Some(Limit::Iterations),
+            "those of all workers together"
+        );
         assert_eq!(all.reached(&spent, now), Some(Limit::Time));
         let untimed = Limits::new(&limits(2, Some(10)), None, now);
         assert_eq!(untimed.reached(&spent, now), Some(Limit::Cost));
@@ -114,8 +144,8 @@ mod tests {
             last_call: last,
             ..Spent::default()
         };
-        assert_eq!(capped.reached(&used(150, 100), now), None);
-        assert_eq!(capped.reached(&used(151, 100), now), Some(Limit::Cost));
+        assert_eq!(capped.reached(&used(50, 100), now), None, "that call, and the last summary");
+        assert_eq!(capped.reached(&used(51, 100), now), Some(Limit::Cost));
     }
 
     #[test]

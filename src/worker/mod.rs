@@ -24,7 +24,7 @@ use crate::tools::{Registry, ToolContext, ToolOutput};
 
 pub use delegate::{DelegateDesk, DelegateSubtask};
 pub use history::RESULT_CAP;
-pub use limits::SUMMARY_RESERVE_DIVISOR;
+pub use limits::{SUMMARY_RESERVE_DIVISOR, Turns};
 pub use voice::Voice;
 
 /// The tools that a worker may call, as the loop sees them.
@@ -71,6 +71,8 @@ pub struct WorkerInput {
     pub context: ToolContext,
     /// The worker's limits.
     pub limits: WorkerLimits,
+    /// What is left of the turns of all workers together.
+    pub turns: Turns,
     /// The system prompt.
     pub system: String,
     /// The first user message: the task.

@@ -58,6 +58,7 @@ impl Loop {
     /// Goes on to the end.
     pub async fn run(mut self) -> WorkerOutcome {
         loop {
+            self.spent.no_turns = self.must_stop().is_none() && !self.input.turns.take();
             if let Some(stop) = self.must_stop() {
                 return self.cut_off(stop).await;
             }

@@ -9,8 +9,8 @@ use bakeoff::model::chat::{
 };
 use bakeoff::model::{Cost, LaneId, MicroUsd, Wire};
 use bakeoff::provider::{
-    Deadlines, Endpoint, ErrorClass, Ledger, Metered, OutputLimitField, Price, Pricing, Provider,
-    ProviderError, RateGate, RetryPolicy, Retrying, connect,
+    Ceiling, Ceilings, Deadlines, Endpoint, ErrorClass, Ledger, Metered, OutputLimitField, Price,
+    Pricing, Provider, ProviderError, RateGate, RetryPolicy, Retrying, connect,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -502,15 +502,16 @@ async fn a_retry_after_a_begun_answer_makes_the_cost_partly_unknown() {
         [(Reply::sse(events(wire)[..2].concat()), true), (Reply::json(500, "{}"), false)]
     {
         let server = Server::scripted([first, good(wire)]);
-        let ledger = Ledger::new(Some(MicroUsd(1_000_000)));
+        let run = Ceiling { money: Some(MicroUsd(1_000_000)), tokens: None };
+        let ledger = Ledger::new(Ceilings { run, ..Ceilings::default() });
         let wire = connect(&endpoint(&server, wire)).unwrap();
         let metered = Metered::new(wire, ledger.clone(), pricing.clone());
         let provider = Retrying::new(Arc::new(metered), quick());
         let reply = ask(&provider).await.unwrap();
         assert_eq!(reply.usage.cost, Cost { known: MicroUsd(15), partly_unknown: charged });
         let totals = ledger.totals();
-        assert_eq!((totals.spent, totals.reserved), (MicroUsd(15), MicroUsd(0)));
-        assert_eq!(totals.held > MicroUsd(0), charged, "{totals:?}");
+        assert_eq!((totals.spent.money, totals.reserved.money), (MicroUsd(15), MicroUsd(0)));
+        assert_eq!(totals.held.money > MicroUsd(0), charged, "{totals:?}");
     }
 }
 

@@ -12,7 +12,7 @@ use crate::provider::{Script, Scripted};
 use crate::sandbox::toolchain::Python;
 use crate::tools::testing::Fixture;
 use crate::tools::{CodeExecution, Registry};
-use crate::worker::{DelegateDesk, DelegateSubtask, Voice};
+use crate::worker::{DelegateDesk, DelegateSubtask, Turns, Voice};
 
 /// Every tool of this version.
 fn whole() -> Registry {
@@ -25,8 +25,10 @@ fn whole() -> Registry {
             max_tool_iterations: 90,
             max_seconds: None,
             max_tokens: None,
+            budget: None,
             max_output_tokens: 4096,
         },
+        turns: Turns::default(),
         nested: NestedLimits::default(),
         system: String::new(),
         task: String::new(),

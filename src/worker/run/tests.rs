@@ -13,7 +13,7 @@ use crate::model::{EventSink, LaneId, RunToken, Usage, WorkerLimits};
 use crate::prompt::Templates;
 use crate::provider::Provider;
 use crate::tools::{Registry, ToolContext, ToolOutput, open_workspace};
-use crate::worker::{Toolbox, Voice};
+use crate::worker::{Toolbox, Turns, Voice};
 
 type Answer = Result<ModelReply, ProviderError>;
 
@@ -115,6 +115,7 @@ struct Bench {
     fake: Arc<Fake>,
     tools: Arc<Tools>,
     limits: WorkerLimits,
+    turns: Turns,
     cancel: CancellationToken,
     whole: Option<Duration>,
     dir: PathBuf,
@@ -133,8 +134,10 @@ impl Bench {
                 max_tool_iterations: 90,
                 max_seconds: None,
                 max_tokens: None,
+                budget: None,
                 max_output_tokens: 4096,
             },
+            turns: Turns::default(),
             cancel: CancellationToken::new(),
             whole: None,
             dir: std::env::temp_dir(),
@@ -160,6 +163,7 @@ impl Bench {
             ),
             voice: Voice::new(Templates::embedded(), Fencer::new([3; 32])),
             limits: self.limits,
+            turns: self.turns.clone(),
             system: "be good".to_owned(),
             task_message: "fix it".to_owned(),
             past: Vec::new(),
@@ -329,10 +333,14 @@ async fn budget_tokens_and_context_are_limits_too() {
     let bench = Bench::new(vec![turn(), error(ErrorClass::Budget), error(ErrorClass::Budget)]);
     assert_eq!(bench.run().await.stop, Stop::Limit { limit: Limit::Cost });
     let mut bench = Bench::new(vec![turn(), turn(), Ok(text("so far"))]);
-    bench.limits.max_tokens = Some(250);
+    bench.limits.max_tokens = Some(350);
     let outcome = bench.run().await;
     assert_eq!(outcome.stop, Stop::Limit { limit: Limit::Cost });
     assert_eq!((outcome.answer.as_str(), outcome.usage.tokens()), ("so far", 300));
+    let mut bench = Bench::new(vec![turn(), turn(), Ok(text("so far"))]);
+    bench.turns = Turns::new(Some(2));
+    assert_eq!(bench.run().await.stop, Stop::Limit { limit: Limit::Iterations });
+    assert_eq!(bench.requests().len(), 3, "two turns, and the last summary");
     let bench = Bench::new(vec![turn(), error(ErrorClass::ContextOverflow)]);
     assert_eq!(bench.run().await.stop, Stop::Limit { limit: Limit::Context });
     assert_eq!(bench.requests().len(), 2, "nothing more fits, so nothing more is asked");
