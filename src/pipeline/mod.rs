@@ -42,7 +42,8 @@ pub use layers::check_judges;
 pub use memory::{Memory, Recall};
 pub use models::{Estimate, Models, estimate, unpriced};
 pub use phases::{
-    Admit, Attempt, Fuse, Heard, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed, Work,
+    Admit, Attempt, Failed, Fuse, Heard, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed,
+    Work,
 };
 pub use replay::replay;
 pub use resume::{Continuation, begin_rejudge, resume};

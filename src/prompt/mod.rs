@@ -19,8 +19,8 @@ mod tests;
 pub(crate) use context::inline;
 pub use context::{
     CandidateView, GateCommand, GateFailure, GateView, Instructions, JobNotices, JudgeRetry,
-    JudgeSystem, JudgeTask, Subtask, SubtaskResult, SynthBallot, SynthFile, SynthRetry,
-    SynthSystem, SynthTask, WorkerSystem, WorkerTask,
+    JudgeSystem, JudgeTask, SkepticSystem, SkepticTask, Subtask, SubtaskResult, SynthBallot,
+    SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask, WorkerSystem, WorkerTask,
 };
 pub use error::PromptError;
 pub use field::{Field, PromptContext};

@@ -8,9 +8,11 @@ mod nested;
 mod synth;
 mod worker;
 
-pub use judge::{CandidateView, GateView, JudgeRetry, JudgeSystem, JudgeTask};
+pub use judge::{
+    CandidateView, GateView, JudgeRetry, JudgeSystem, JudgeTask, SkepticSystem, SkepticTask,
+};
 pub use nested::{JobNotices, Subtask, SubtaskResult};
-pub use synth::{SynthBallot, SynthFile, SynthRetry, SynthSystem, SynthTask};
+pub use synth::{SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask};
 pub use worker::{GateCommand, GateFailure, Instructions, WorkerSystem, WorkerTask};
 
 use super::Field;
