@@ -10,12 +10,13 @@ use super::output::{write_json, write_stdout};
 use super::scenario::{judge_flags, prepare_scenario};
 use super::{CliError, Exit};
 use crate::model::EventSink;
+use crate::selftest::red_team::red_team;
 use crate::selftest::{Scenario, compare, demo, selftests};
 
 /// Run whole runs on scripted models and compare what comes of them with what must
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Each selftest is a real run on a small repository. Only a selftest that is named with --allow-skip may be left out."
+    after_help = "Each selftest is a real run on a small repository, but for judge-red-team, which sets real panels of scripted judges before planted candidates. Only a selftest that is named with --allow-skip may be left out."
 )]
 pub struct Args {
     /// Only these selftests
@@ -31,6 +32,11 @@ pub struct Args {
     json: bool,
 }
 
+/// The selftest that is no run.
+const RED_TEAM: &str = "judge-red-team";
+const RED_TEAM_ABOUT: &str =
+    "bad judges and planted candidates: the right change wins or nobody does";
+
 /// How one selftest went.
 struct Finding {
     name: String,
@@ -45,12 +51,18 @@ impl Args {
         let mut all = selftests()?;
         all.push(demo()?);
         let all = self.choose(all)?;
+        let red_team = self.names.is_empty() || self.names.iter().any(|name| name == RED_TEAM);
         if self.list {
-            let lines = all.iter().map(|one| format!("{:<24} {}\n", one.name, one.about));
+            let named = all.iter().map(|one| (one.name.as_str(), one.about.as_str()));
+            let named = named.chain(red_team.then_some((RED_TEAM, RED_TEAM_ABOUT)));
+            let lines = named.map(|(name, about)| format!("{name:<24} {about}\n"));
             write_stdout(lines.collect::<String>().as_bytes())?;
             return Ok(Exit::Done);
         }
-        let results = in_parallel(&all, |scenario| self.run_one(scenario, context));
+        let mut results = in_parallel(&all, |scenario| self.run_one(scenario, context));
+        if red_team {
+            results.push(self.run_red_team());
+        }
         let failed = results.iter().filter(|one| !one.skipped && !one.faults.is_empty()).count();
         let passed = results.iter().filter(|one| one.faults.is_empty()).count();
         if self.json {
@@ -64,7 +76,8 @@ impl Args {
     }
 
     fn choose(&self, all: Vec<Scenario>) -> Result<Vec<Scenario>, CliError> {
-        let known: BTreeSet<String> = all.iter().map(|one| one.name.clone()).collect();
+        let mut known: BTreeSet<String> = all.iter().map(|one| one.name.clone()).collect();
+        known.insert(RED_TEAM.to_owned());
         let asked = self.names.iter().chain(&self.allow_skip);
         if let Some(name) = asked.into_iter().find(|name| !known.contains(*name)) {
             let list = known.iter().cloned().collect::<Vec<_>>().join(", ");
@@ -76,6 +89,15 @@ impl Args {
             .into_iter()
             .filter(|one| self.names.is_empty() || self.names.contains(&one.name))
             .collect())
+    }
+
+    fn run_red_team(&self) -> Finding {
+        let (about, faults) = match red_team() {
+            Ok(team) => (team.summary(), team.faults),
+            Err(error) => (RED_TEAM_ABOUT.to_owned(), vec![error]),
+        };
+        let skipped = !faults.is_empty() && self.allow_skip.iter().any(|name| name == RED_TEAM);
+        Finding { name: RED_TEAM.to_owned(), about, faults, skipped }
     }
 
     fn run_one(&self, scenario: &Scenario, context: &Context) -> Finding {

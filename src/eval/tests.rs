@@ -48,7 +48,7 @@ fn two_tasks() -> Files {
     let tasks = "{\"task_id\":\"t1\",\"github\":\"github:o/n\"}\n\n{\"task_id\":\"t2\"}\n";
     let rows = [
         row("t1", "x", "gpt", "fixed(1);", "\"resolved\""),
-        row("t1", "y", "gpt", "fixed(1); // why", "\"resolved\""),
+        row("t1", "y", "gpt", "fixed( 1 );", "\"resolved\""),
         row("t1", "z", "gpt", "wild(2, 3);", "\"unresolved\""),
         row("t1", "z", "claude", "wild(2, 3);", "\"unresolved\""),
         row("t2", "x", "gpt", "same();", "\"unresolved\""),

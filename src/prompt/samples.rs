@@ -28,6 +28,7 @@ fn gate(name: &str, command: &str) -> GateCommand {
 pub(super) fn all() -> Vec<Box<dyn PromptContext>> {
     let mut all = worker();
     all.extend(judge());
+    all.extend(skeptic());
     all.extend(synth());
     all
 }
@@ -112,6 +113,16 @@ pub(super) fn judge() -> Vec<Box<dyn PromptContext>> {
             quoted: Some(HOSTILE.to_owned()),
             nonce: "n-2".to_owned(),
         }),
+        Box::new(JudgeRetry {
+            fault: "no JSON.".to_owned(),
+            nonce: "n-3".to_owned(),
+            quoted: None,
+        }),
+    ]
+}
+
+pub(super) fn skeptic() -> Vec<Box<dyn PromptContext>> {
+    vec![
         Box::new(SkepticSystem),
         Box::new(SkepticTask {
             claims: vec![HOSTILE.to_owned()],
@@ -120,11 +131,6 @@ pub(super) fn judge() -> Vec<Box<dyn PromptContext>> {
             nonce: "n-4".to_owned(),
         }),
         Box::new(SkepticTask { nonce: "n-5".to_owned(), ..SkepticTask::default() }),
-        Box::new(JudgeRetry {
-            fault: "no JSON.".to_owned(),
-            nonce: "n-3".to_owned(),
-            quoted: None,
-        }),
     ]
 }
 

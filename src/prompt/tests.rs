@@ -31,7 +31,8 @@ fn every_template_renders_with_sample_data() {
 // contract C24
 #[test]
 fn every_conversation_states_the_rule_exactly_once() {
-    for conversation in [samples::worker(), samples::judge(), samples::synth()] {
+    for conversation in [samples::worker(), samples::judge(), samples::skeptic(), samples::synth()]
+    {
         let all: String = conversation.iter().map(|sample| render(sample.as_ref())).collect();
         assert_eq!(all.matches(UNTRUSTED_RULE).count(), 1);
         assert!(conversation[0].template().ends_with("_system"), "the rule comes first");
