@@ -9,7 +9,7 @@ use super::output::{tell, write_json, write_text};
 use super::{CliError, Exit, record};
 use crate::journal::{RunDir, Runs};
 use crate::model::{CandidateId, EventSink, Family, RunRecord};
-use crate::pipeline::{Applier, ApplyTo, Given, Moved, Step, Survey};
+use crate::pipeline::{Applier, ApplyTo, Given, Moved, Step, Survey, repository_of};
 use crate::report;
 
 /// Write a run's winner to the working tree, a new branch, or a commit
@@ -19,7 +19,8 @@ use crate::report;
     since the run, the change is merged in memory and has to pass the gates there before anything is written."
 )]
 pub struct Args {
-    /// The run: its id, the beginning or end of its id, or `latest`
+    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the
+    /// newest that is no `gate` (whether or not it has ended)
     #[arg(default_value = "latest")]
     run: String,
     /// A candidate's id (`c2`) instead of the winner; the only way to take PARTIAL work
@@ -55,7 +56,7 @@ impl Args {
         };
         let repo = match &self.repo {
             Some(repo) => repo.clone(),
-            None => own_repository(&record)?,
+            None => own_repository(&record, &dir)?,
         };
         let to = self.destination(&record);
         let step = write(&repo, &record, &dir, &candidate, to, context)?;
@@ -87,12 +88,11 @@ impl Args {
 
 /// The repository of a run, when no other one is named. Somebody who stands in another repository does
 /// not mean that one.
-fn own_repository(record: &RunRecord) -> Result<PathBuf, CliError> {
-    let own = &record.plan.repo;
-    let Ok(here) = Survey::take(Path::new("."), "HEAD") else { return Ok(own.clone()) };
-    // A record writes paths lossily.
-    if here.top().to_string_lossy() == own.to_string_lossy() {
-        return Ok(here.top().to_owned());
+fn own_repository(record: &RunRecord, dir: &RunDir) -> Result<PathBuf, CliError> {
+    let own = repository(record, dir);
+    let Ok(here) = Survey::take(Path::new("."), "HEAD") else { return Ok(own) };
+    if here.top() == own {
+        return Ok(own);
     }
     Err(CliError::usage(format!(
         "run {} was made on {}, and this is {}: say with -C which of the two is meant",
@@ -100,6 +100,11 @@ fn own_repository(record: &RunRecord) -> Result<PathBuf, CliError> {
         own.display(),
         here.top().display()
     )))
+}
+
+/// Where the run's repository is. A record writes paths lossily; the run's own store does not.
+fn repository(record: &RunRecord, dir: &RunDir) -> PathBuf {
+    repository_of(dir.path()).unwrap_or_else(|| record.plan.repo.clone())
 }
 
 /// What was written.
@@ -123,7 +128,7 @@ fn text(candidate: &CandidateId, step: &Written) -> String {
 /// Applies the winner of a run that just ended to the working tree.
 pub fn apply_winner(record: &RunRecord, dir: &RunDir, context: &Context) -> Result<(), CliError> {
     let Some(winner) = record.decision.winner() else { return Ok(()) };
-    let repo = record.plan.repo.clone();
+    let repo = repository(record, dir);
     let step = write(&repo, record, dir, winner, ApplyTo::WorkTree, context)?;
     // Standard error may be closed; the change is written all the same.
     tell(&text(winner, &step));
@@ -166,6 +171,7 @@ fn prove_again(
     let mut plan = record.plan.clone();
     plan.base = moved.commit.to_string();
     (plan.dirty, plan.lanes) = (false, Vec::new());
+    plan.repo = survey.top().to_owned();
     (plan.judging.judges, plan.judging.models, plan.judging.synth) = Default::default();
     let given = Given {
         source: format!("run {} moved to {}", record.run, moved.commit),

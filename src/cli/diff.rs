@@ -10,7 +10,8 @@ use crate::model::{ArtifactId, CandidateId, RunRecord};
 /// Print the diff of a run's winner, or of a candidate by its id
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The run: its id, the beginning or end of its id, or `latest`
+    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the
+    /// newest that is no `gate` (whether or not it has ended)
     #[arg(default_value = "latest")]
     run: String,
     /// A candidate's id (`c2`) instead of the winner

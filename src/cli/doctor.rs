@@ -1,6 +1,7 @@
 //! `bakeoff doctor`.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use super::context::Context;
 use super::output::{write_json, write_text};
@@ -57,12 +58,23 @@ fn user_settings(context: &Context) -> Result<Config, CliError> {
     Ok(Config::load(&sources)?)
 }
 
-/// Why a directory can't be written to, tried by doing it.
-fn trouble(dir: &std::path::Path) -> Option<String> {
-    let tried = std::fs::create_dir_all(dir).and_then(|()| tempfile::tempfile_in(dir).map(drop));
-    tried
-        .err()
-        .map(|error| format!("{error}; set BAKEOFF_HOME to a directory that you can write to"))
+/// Why a directory can't be written to, tried by doing it: in it, and in what it holds already, where
+/// runs and cached things lie.
+fn trouble(dir: &Path) -> Option<String> {
+    let told = |error| format!("{error}; set BAKEOFF_HOME to a directory that you can write to");
+    if let Err(error) = std::fs::create_dir_all(dir).and_then(|()| write_in(dir)) {
+        return Some(told(error));
+    }
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut inner = entries.map(|entry| entry.path()).filter(|path| path.is_dir());
+    inner.find_map(|path| {
+        let error = write_in(&path).err()?;
+        Some(told(std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))))
+    })
+}
+
+fn write_in(dir: &Path) -> std::io::Result<()> {
+    tempfile::tempfile_in(dir).map(drop)
 }
 
 type Directory = (&'static str, String, Option<String>);
@@ -99,6 +111,9 @@ fn text(found: &Checkup, config: &Config, directories: &[Directory]) -> String {
             Some(missing) => missing,
         };
         let _ = writeln!(out, "  {} {:<22} {state}", mark(provider.is_ready()), provider.name);
+        for said in provider.request.described() {
+            let _ = writeln!(out, "      {:<22} {said}", "");
+        }
     }
     out.push_str("directories\n");
     for (name, dir, trouble) in directories {
@@ -156,10 +171,32 @@ fn as_json(found: &Checkup, config: &Config, directories: &[Directory]) -> serde
                 "name": provider.name,
                 "base_url": provider.base_url.value,
                 "ready": provider.is_ready(),
+                "requests": provider.request.described(),
             })
         }).collect::<Vec<_>>(),
         "directories": directories.iter().map(|(name, dir, trouble)| {
             serde_json::json!({ "name": name, "path": dir, "trouble": trouble })
         }).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_directory_is_writable_only_with_what_is_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let runs = dir.path().join("runs");
+        std::fs::create_dir(&runs).unwrap();
+        assert_eq!(trouble(dir.path()), None);
+        assert!(trouble(Path::new("/proc/self/state")).is_some());
+        std::fs::set_permissions(&runs, std::fs::Permissions::from_mode(0o555)).unwrap();
+        // Root may write all the same, and is told so.
+        let told = trouble(dir.path());
+        assert_eq!(told.is_some(), write_in(&runs).is_err(), "{told:?}");
+        assert!(told.is_none_or(|told| told.contains("runs") && told.contains("BAKEOFF_HOME")));
+        std::fs::set_permissions(&runs, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
 }

@@ -151,5 +151,11 @@ pub fn masker(config: &Config, context: &Context) -> Masker {
     let secret = context.env.iter().filter_map(|(name, value)| {
         Masker::names_secret(name.to_str()?).then(|| value.to_str().map(str::to_owned))?
     });
-    Masker::new(keys.chain(secret))
+    // Headers such as `anthropic-beta` are no secrets, and their values may stand in any diff.
+    let headers = config.providers.values().flat_map(|provider| &provider.request.headers);
+    let hidden =
+        headers.filter(|header| header.env.is_some() || Masker::names_secret(&header.name));
+    let hidden = hidden.filter_map(|header| header.value.as_ref());
+    let hidden = hidden.map(|value| value.expose_secret().to_owned());
+    Masker::new(keys.chain(hidden).chain(secret))
 }

@@ -56,6 +56,9 @@ pub struct LaneFlags {
     /// The longest that the whole run may take, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_seconds: Option<u64>,
+    /// Send a candidate that fails a gate back to its worker, up to N times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub heal: Option<u32>,
     /// The most that each worker may spend, in US dollars
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     pub lane_budget: Option<f64>,
@@ -71,6 +74,17 @@ pub struct LaneFlags {
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+/// What of other runs a run is told, and what others are told of it.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ContextFlags {
+    /// Tell workers what the last N runs on this repository left: as fenced memory, never as instruction
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub prior: Option<u32>,
+    /// Tell nothing of this run to other runs, and make no side call (title, capsule) about it
+    #[arg(long)]
+    pub exclude_from_context: bool,
 }
 
 /// What proves a candidate.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::context::Context;
 use super::finish::carry_out;
-use super::flags::{GateFlags, OutputFlags, RepoFlags};
+use super::flags::{ContextFlags, GateFlags, OutputFlags, RepoFlags};
 use super::launch::Request;
 use super::{CliError, Exit};
 use crate::model::RunKind;
@@ -57,6 +57,7 @@ impl Args {
             repo: &self.repo,
             task: None,
             lanes: None,
+            context: ContextFlags::default(),
             gates: &self.gates,
             judges: None,
             sources: &self.sources,

@@ -82,13 +82,14 @@ impl Args {
         if !self.dry_run {
             runs.remove_rest();
         }
+        let since = std::time::SystemTime::now();
         let all = runs.on_disk()?;
         let kept_from = all.len().saturating_sub(self.keep_runs.unwrap_or(usize::MAX));
         let is_old = |run: &OnDisk| self.runs_older_than.is_some_and(|limit| run.age >= limit);
         let going = all.into_iter().enumerate().filter(|(at, run)| *at < kept_from || is_old(run));
         going
             .map(|(_, run)| {
-                let live = !runs.remove(&run.run, self.dry_run)?;
+                let live = !runs.remove(&run.run, since, self.dry_run)?;
                 Ok(GoneRun { run, live })
             })
             .collect()

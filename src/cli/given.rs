@@ -134,14 +134,28 @@ fn file(family: Option<&str>, path: &Path, instance: Option<&str>) -> Result<Vec
     Ok(vec![given(path.display().to_string(), family.unwrap_or(&own), bytes)])
 }
 
-/// A file may be a pipe or a device, of which nobody knows the length.
+/// A file may be a device, of which nobody knows the length. A pipe that was given open (`/dev/stdin`,
+/// `<(…)`) ends with its writer; one with a name would be waited for until somebody opens it.
 fn bytes_of(path: &Path) -> Result<Vec<u8>, CliError> {
     let failed =
         |what: String| CliError::usage(format!("failed to read {}: {what}", path.display()));
+    if is_named_pipe(path).map_err(|error| failed(error.to_string()))? {
+        return Err(failed(
+            "it is a named pipe, which may never end; write the diff to a file, or pipe it in and name /dev/stdin"
+                .to_owned(),
+        ));
+    }
     let open = fs::File::open(path).map_err(|error| failed(error.to_string()))?;
     up_to(open, MAX_BYTES)
         .map_err(|error| failed(error.to_string()))?
         .ok_or_else(|| failed(format!("it has more than {MAX_BYTES} bytes")))
+}
+
+/// Whether opening a path would wait for a writer: a FIFO that is not one of this process's own files.
+fn is_named_pipe(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::FileTypeExt;
+    let is_open = path.starts_with("/dev") || path.starts_with("/proc");
+    Ok(!is_open && fs::metadata(path)?.file_type().is_fifo())
 }
 
 /// All that a reader gives; none when it is more than `most` bytes.
@@ -256,6 +270,22 @@ mod tests {
     fn what_has_no_end_is_not_read_for_ever() {
         assert_eq!(up_to(io::repeat(0), 1000).unwrap(), None);
         assert_eq!(up_to(&b"diff"[..], 4).unwrap().as_deref(), Some(&b"diff"[..]));
+    }
+
+    #[test]
+    fn a_named_pipe_is_refused_and_an_open_one_is_read() {
+        use std::os::fd::AsRawFd;
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("x.diff");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let refused = bytes_of(&fifo).unwrap_err().message;
+        assert!(refused.contains("named pipe") && refused.contains("/dev/stdin"), "{refused}");
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        std::io::Write::write_all(&mut writer, b"diff").unwrap();
+        drop(writer);
+        let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
+        assert_eq!(bytes_of(Path::new(&path)).unwrap(), b"diff");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::CliError;
 use super::context::Context;
 use super::engine::{Engine, gate_env};
-use super::flags::{GateFlags, JudgeFlags, LaneFlags, RepoFlags};
+use super::flags::{ContextFlags, GateFlags, JudgeFlags, LaneFlags, RepoFlags};
 use super::given;
 use super::plan::{Ingredients, resolve};
 use crate::config::{Config, Sources, TrustStore, content_hash};
@@ -24,6 +24,8 @@ pub struct Request<'a> {
     pub task: Option<Task>,
     /// Lanes, for `run`.
     pub lanes: Option<&'a LaneFlags>,
+    /// What it is told of other runs.
+    pub context: ContextFlags,
     /// Gates.
     pub gates: &'a GateFlags,
     /// Judges, for `run` and `pick`.
@@ -73,6 +75,7 @@ pub fn prepare(request: Request<'_>, context: &Context) -> Result<Prepared, CliE
         config,
         task: request.task,
         lanes: request.lanes,
+        context: request.context,
         gates: request.gates,
         judges: request.judges,
         base: &request.repo.base,

@@ -4,6 +4,7 @@
 
 mod amount;
 mod apply;
+mod capsule;
 mod completions;
 mod context;
 mod demo;
@@ -74,6 +75,7 @@ enum Command {
     Diff(diff::Args),
     Apply(apply::Args),
     Resume(resume::Args),
+    Capsule(capsule::Args),
     Rejudge(rejudge::Args),
     Replay(replay::Args),
     Eval(eval::Args),
@@ -123,6 +125,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Diff(args) => args.run(context),
         Command::Apply(args) => args.run(context),
         Command::Resume(args) => args.run(context),
+        Command::Capsule(args) => args.run(context),
         Command::Rejudge(args) => args.run(context),
         Command::Replay(args) => args.run(context),
         Command::Eval(args) => args.run(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::context::Context;
 use super::finish::carry_out;
-use super::flags::{GateFlags, JudgeFlags, OutputFlags, RepoFlags, TaskFlags};
+use super::flags::{ContextFlags, GateFlags, JudgeFlags, OutputFlags, RepoFlags, TaskFlags};
 use super::launch::Request;
 use super::{CliError, Exit, task};
 use crate::model::RunKind;
@@ -50,6 +50,7 @@ impl Args {
             repo: &self.repo,
             task,
             lanes: None,
+            context: ContextFlags::default(),
             gates: &self.gates,
             judges: Some(&self.judges),
             sources: &self.sources,

@@ -1,7 +1,7 @@
 //! Raw flags, config and what the repository holds become a `Plan`.
 
 use super::CliError;
-use super::flags::{GateFlags, JudgeFlags, LaneFlags};
+use super::flags::{ContextFlags, GateFlags, JudgeFlags, LaneFlags};
 use crate::config::{Config, LaneSpec, parse_lane, parse_model};
 use crate::gate::{Detected, tool_in, tool_of};
 use crate::judge::DEFAULT_PANEL;
@@ -20,6 +20,8 @@ pub struct Ingredients<'a> {
     pub task: Option<Task>,
     /// Lane flags; `None` for commands without workers.
     pub lanes: Option<&'a LaneFlags>,
+    /// What the run is told of others.
+    pub context: ContextFlags,
     /// Gate flags.
     pub gates: &'a GateFlags,
     /// Judge flags; `None` for commands without judges.
@@ -48,6 +50,12 @@ pub fn resolve(mut from: Ingredients<'_>) -> Result<(Plan, Config), CliError> {
         gates: gates(config, from.gates, from.survey)?,
         patch: config.patch.plan(),
         judging: judging(config, from.judges, &lanes, from.task.is_some())?,
+        side: from.judges.and_then(|_| side(config, &lanes)),
+        prior: match from.lanes {
+            Some(_) => from.context.prior.or(config.side.prior.value).unwrap_or(0),
+            None => 0,
+        },
+        exclude_from_context: from.context.exclude_from_context,
         lanes,
         task: from.task,
         repo: from.survey.top().to_owned(),
@@ -74,6 +82,7 @@ fn put_flags(from: &mut Ingredients<'_>) -> Result<(), CliError> {
         gates.env.flag(Some(from.gates.env.clone()));
     }
     if let Some(flags) = from.lanes {
+        from.config.workers.heal_rounds.flag(flags.heal);
         let limits = &mut from.config.limits;
         limits.max_parallel.flag(flags.max_parallel);
         limits.max_seconds.flag(flags.max_seconds.map(Some));
@@ -296,6 +305,37 @@ fn judge_models(
         }
     }
     Ok(models)
+}
+
+/// The model of the side calls. None are made at a lane's endpoint unless the config says so
+/// (contract R29).
+fn side(config: &Config, lanes: &[Lane]) -> Option<ModelRef> {
+    let model = config.side.model.value.clone()?;
+    (config.side.shared_endpoint.value || shared_with(&model, config, lanes).is_none())
+        .then_some(model)
+}
+
+/// The lane at whose endpoint a model is.
+fn shared_with<'l>(model: &ModelRef, config: &Config, lanes: &'l [Lane]) -> Option<&'l Lane> {
+    let address = |name: &str| {
+        let url = config.provider(name).ok().map(|provider| &provider.base_url.value);
+        url.filter(|url| !url.is_empty())
+    };
+    let own = address(&model.provider);
+    lanes.iter().find(|lane| {
+        let name = &lane.model.provider;
+        *name == model.provider || (own.is_some() && own == address(name))
+    })
+}
+
+/// Why no side calls are made although a model for them is named.
+pub fn side_note(config: &Config, plan: &Plan) -> Option<String> {
+    let model = config.side.model.value.as_ref().filter(|_| plan.side.is_none())?;
+    let lane = shared_with(model, config, &plan.lanes)?;
+    Some(format!(
+        "no side calls: {model} is at the endpoint of lane {}; [side] shared_endpoint = true allows it",
+        lane.name
+    ))
 }
 
 fn trust(flags: Option<&JudgeFlags>) -> Vec<Family> {

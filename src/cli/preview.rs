@@ -6,7 +6,9 @@ use super::context::Context;
 use super::flags::OutputFlags;
 use super::launch::Prepared;
 use super::output::{tell, write_json, write_text};
+use super::plan::side_note;
 use super::{CliError, Exit};
+use crate::config::Config;
 use crate::model::{CommandSpec, Cost, MicroUsd, ModelRef, Plan, grouped};
 use crate::pipeline::{Estimate, estimate};
 use crate::ui::fitted;
@@ -28,15 +30,18 @@ pub fn dry_run(
             "priced_input_tokens_per_call": estimate.input_tokens_per_call,
         }))?;
     } else {
-        write_text(&text(&prepared.plan, &estimate))?;
+        write_text(&text(&prepared.plan, &prepared.config, &estimate))?;
     }
     Ok(Exit::Done)
 }
 
-fn text(plan: &Plan, estimate: &Estimate) -> String {
+fn text(plan: &Plan, config: &Config, estimate: &Estimate) -> String {
     let mut out = String::new();
     for lane in &plan.lanes {
-        let _ = writeln!(out, "lane    {} = {} x {}", lane.name, lane.model, lane.attempts);
+        let _ = write!(out, "lane    {} = {} x {}", lane.name, lane.model, lane.attempts);
+        let fallback: Vec<_> = lane.fallback.iter().map(ModelRef::to_string).collect();
+        let said = if fallback.is_empty() { "" } else { ", else " };
+        let _ = writeln!(out, "{said}{}", fallback.join(", else "));
     }
     for line in commands(plan) {
         let _ = writeln!(out, "{line}");
@@ -51,6 +56,21 @@ fn text(plan: &Plan, estimate: &Estimate) -> String {
     }
     if let Some(synth) = &plan.judging.synth {
         let _ = writeln!(out, "synth   {synth}");
+    }
+    match (&plan.side, side_note(config, plan)) {
+        (Some(_), _) if plan.exclude_from_context => {
+            out.push_str("side    none: --exclude-from-context\n");
+        }
+        (Some(side), _) => {
+            let _ = writeln!(out, "side    {side} names the run and sums it up");
+        }
+        (None, Some(note)) => {
+            let _ = writeln!(out, "side    {note}");
+        }
+        (None, None) => {}
+    }
+    if plan.prior > 0 {
+        let _ = writeln!(out, "prior   up to {} earlier runs are told to workers", plan.prior);
     }
     limits(plan).iter().for_each(|line| out.push_str(line));
     let _ = writeln!(out, "calls   at most {} (retries of failed calls left out)", estimate.calls);
@@ -129,6 +149,7 @@ pub fn announce(prepared: &Prepared, output: &OutputFlags) -> Result<(), CliErro
         return Ok(());
     }
     let mut lines = commands(&prepared.plan);
+    lines.extend(side_note(&prepared.config, &prepared.plan).map(|note| format!("note    {note}")));
     let dirty = prepared.survey.dirty();
     let count = dirty.tracked + dirty.untracked;
     if count > 0 && !prepared.plan.dirty {

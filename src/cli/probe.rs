@@ -12,7 +12,7 @@ use crate::report;
 /// Show what a running run is doing, without asking a model
 #[derive(clap::Args, Debug)]
 pub struct Probe {
-    /// The run: its id, the beginning or end of its id, or `latest`
+    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
     #[arg(default_value = "latest")]
     run: String,
     /// Print one JSON object
@@ -23,7 +23,7 @@ pub struct Probe {
 /// Stop a running run; what was done so far is kept
 #[derive(clap::Args, Debug)]
 pub struct Stop {
-    /// The run: its id, the beginning or end of its id, or `latest`
+    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
     #[arg(default_value = "latest")]
     run: String,
 }

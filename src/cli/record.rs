@@ -4,10 +4,14 @@ use super::{CliError, Exit};
 use crate::control::{Reply, Request, ask};
 use crate::journal::{JournalError, RunDir, RunSummary, Runs};
 use crate::model::{RunKind, RunRecord};
+use crate::pipeline::Frame;
 
 /// Reads it. A run without a record goes on, or was cut off: which of the two is told.
 pub fn read(dir: &RunDir) -> Result<RunRecord, CliError> {
     dir.record().map_err(|error| match error {
+        JournalError::NoRecord { .. } if dir.is_blank() && !is_live(dir) => {
+            JournalError::Blank { run: dir.id().to_string() }.into()
+        }
         JournalError::NoRecord { journal, .. } => CliError::usage(match is_live(dir) {
             true => format!(
                 "run {id} is still going on: `bakeoff probe {id}` shows what it does, `bakeoff stop {id}` ends it",
@@ -54,15 +58,24 @@ pub fn broken_off(error: CliError, signal: Option<Exit>, dir: &RunDir) -> CliErr
     }
 }
 
-/// The run whose diff is asked for. `latest` is the latest that was to pick one: a later `gate` has no
-/// winner to give.
+/// The run whose pick is asked for. `latest` is the newest that was to pick one, whether it ended or was
+/// cut off: a later `gate` has no winner to give, and an older run's winner is not what is meant.
 pub fn find_pick(runs: &Runs, asked: &str) -> Result<RunDir, CliError> {
     if asked == "latest" {
-        let picks =
-            |one: &RunSummary| one.record.as_ref().is_ok_and(|record| record.kind != RunKind::Gate);
-        if let Some(latest) = runs.list()?.into_iter().rev().find(picks) {
-            return Ok(runs.find(latest.run.as_str())?);
+        for one in runs.list()?.into_iter().rev() {
+            let dir = runs.find(one.run.as_str())?;
+            if kind(&one, &dir) != Some(RunKind::Gate) {
+                return Ok(dir);
+            }
         }
     }
     Ok(runs.find(asked)?)
+}
+
+/// What kind of run it is: by its record, or without one by how its journal begins.
+fn kind(run: &RunSummary, dir: &RunDir) -> Option<RunKind> {
+    match &run.record {
+        Ok(record) => Some(record.kind),
+        Err(_) => Frame::find(&dir.read_journal().ok()?, dir).ok().map(|frame| frame.kind),
+    }
 }

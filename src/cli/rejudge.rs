@@ -2,20 +2,21 @@
 
 use super::context::Context;
 use super::engine::Engine;
-use super::finish::{check_output, show};
+use super::finish::check_output;
 use super::flags::{JudgeFlags, OutputFlags};
 use super::launch::check_budget;
 use super::plan::{budget, judging};
-use super::resume::{ResultFlags, settings};
+use super::resume::{Onward, ResultFlags, settings};
 use super::{CliError, Exit, record};
 use crate::journal::Runs;
 use crate::model::RunKind;
-use crate::pipeline::{Continuation, Frame, Memory, Recall, begin_rejudge, resume};
+use crate::pipeline::{Frame, Memory, Recall, begin_rejudge};
 
 /// Keep a run's candidates and gates, and ask other judges. It makes a run of its own
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The run: its id, the beginning or end of its id, `latest`, or the path of its directory
+    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the
+    /// newest that is no `gate` (whether or not it has ended)
     #[arg(default_value = "latest")]
     run: String,
     /// The most that judges and synthesizer may spend, in US dollars
@@ -36,7 +37,7 @@ impl Args {
         let output = OutputFlags::from(self.output);
         check_output(&output)?;
         let runs = Runs::new(&context.state);
-        let found = runs.find(&self.run)?;
+        let found = record::find_pick(&runs, &self.run)?;
         if record::read(&found)?.kind == RunKind::Gate {
             return Err(CliError::usage("a gate run picks nothing, so there is nothing to judge"));
         }
@@ -69,18 +70,7 @@ impl Args {
         begin_rejudge(read.entries, &frame, &dir)?;
         let (frame, memory) = Memory::of(&dir.read_journal()?, &dir, Recall::Completed)?;
         let rejudges = Some(found.id().clone());
-        show(&output, context, |listener| {
-            engine.drive(dir, listener, async move |drive| {
-                let order = Continuation {
-                    frame,
-                    memory: memory.with_fresh_budget(),
-                    torn: None,
-                    rejudges,
-                    cancel: drive.cancel,
-                    stopped: drive.stopped,
-                };
-                resume(order, drive.equipment, &drive.dir, drive.listener).await
-            })
-        })
+        let memory = memory.with_fresh_budget();
+        Onward { frame, memory, torn: None, rejudges }.drive(engine, dir, &output, context)
     }
 }

@@ -12,7 +12,7 @@ use crate::pipeline::{Memory, Recall, replay};
     after_help = "Exit code 0 when everything came out as it is recorded, 1 when anything differs."
 )]
 pub struct Args {
-    /// The run: its id, the beginning or end of its id, `latest`, or the path of its directory
+    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
     #[arg(default_value = "latest")]
     run: String,
     /// Print one JSON object

@@ -1,5 +1,7 @@
 //! `bakeoff resume`.
 
+use std::path::PathBuf;
+
 use super::context::Context;
 use super::engine::{Engine, masker};
 use super::finish::{check_output, finish, show};
@@ -9,7 +11,7 @@ use super::plan::budget;
 use super::{CliError, Exit};
 use crate::config::{Config, Sources};
 use crate::journal::{JournalError, RunDir, Runs};
-use crate::model::RunRecord;
+use crate::model::{RunId, RunRecord};
 use crate::pipeline::{Continuation, Frame, Memory, Recall, resume};
 
 /// Go on with a run that was cut off, without paying for a recorded answer again
@@ -20,7 +22,7 @@ use crate::pipeline::{Continuation, Frame, Memory, Recall, resume};
     off is asked again, and told as possibly paid."
 )]
 pub struct Args {
-    /// The run: its id, the beginning or end of its id, `latest`, or the path of its directory
+    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
     #[arg(default_value = "latest")]
     run: String,
     /// A new ceiling for the whole run, in US dollars; what was spent counts
@@ -41,7 +43,7 @@ pub struct Args {
 pub struct ResultFlags {
     /// Write the winning diff to this file; `-` is standard output
     #[arg(short = 'o', long = "output", value_name = "FILE")]
-    output: Option<std::path::PathBuf>,
+    output: Option<PathBuf>,
     /// Print one JSON object (the run's record) to standard output
     #[arg(long, conflicts_with = "events")]
     json: bool,
@@ -70,13 +72,15 @@ impl Args {
         check_output(&output)?;
         let found = Runs::new(&context.state).find(&self.run)?;
         if let Some(record) = ended(&found)? {
-            super::output::tell("bakeoff: the run has ended; there is nothing left to do\n");
-            return finish(&record, &found, &output, context);
+            return done_already(&record, &found, &output, context);
         }
         let frame = Frame::find(&found.read_journal()?, &found)?;
         let (config, trusted) = settings(&frame, context)?;
         let dir = Runs::take(found, masker(&config, context))?;
-        // Only now nobody else writes it.
+        // Only now nobody else writes it; another process may have gone on with it until now.
+        if let Some(record) = ended(&dir)? {
+            return done_already(&record, &dir, &output, context);
+        }
         let read = dir.read_journal()?;
         let torn = dir.cut_torn_line(&read)?;
         let (mut frame, memory) = Memory::of(&read, &dir, Recall::Completed)?;
@@ -87,20 +91,50 @@ impl Args {
         frame.plan.limits.max_seconds = self.max_seconds.or(frame.plan.limits.max_seconds);
         check_budget(&frame.plan, &config)?;
         let engine = Engine::start(&frame.plan, config, trusted, context)?;
-        show(&output, context, |listener| {
+        Onward { frame, memory, torn, rejudges: None }.drive(engine, dir, &output, context)
+    }
+}
+
+/// What a run goes on with.
+pub struct Onward {
+    /// What it was told at its beginning.
+    pub frame: Frame,
+    /// What its journal knows.
+    pub memory: Memory,
+    /// Where a torn last line of the journal was put.
+    pub torn: Option<PathBuf>,
+    /// The run that it judges anew, if it does.
+    pub rejudges: Option<RunId>,
+}
+
+impl Onward {
+    /// Goes on to the end and shows it.
+    pub fn drive(
+        self,
+        engine: Engine,
+        dir: RunDir,
+        output: &OutputFlags,
+        context: &Context,
+    ) -> Result<Exit, CliError> {
+        let Self { frame, memory, torn, rejudges } = self;
+        show(output, context, |listener| {
             engine.drive(dir, listener, async move |drive| {
-                let order = Continuation {
-                    frame,
-                    memory,
-                    torn,
-                    rejudges: None,
-                    cancel: drive.cancel,
-                    stopped: drive.stopped,
-                };
+                let (cancel, stopped) = (drive.cancel, drive.stopped);
+                let order = Continuation { frame, memory, torn, rejudges, cancel, stopped };
                 resume(order, drive.equipment, &drive.dir, drive.listener).await
             })
         })
     }
+}
+
+fn done_already(
+    record: &RunRecord,
+    dir: &RunDir,
+    output: &OutputFlags,
+    context: &Context,
+) -> Result<Exit, CliError> {
+    super::output::tell("bakeoff: the run has ended; there is nothing left to do\n");
+    finish(record, dir, output, context)
 }
 
 /// The record of a run that has nothing left to do: one with a decision.

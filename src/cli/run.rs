@@ -2,7 +2,9 @@
 
 use super::context::Context;
 use super::finish::carry_out;
-use super::flags::{GateFlags, JudgeFlags, LaneFlags, OutputFlags, RepoFlags, TaskFlags};
+use super::flags::{
+    ContextFlags, GateFlags, JudgeFlags, LaneFlags, OutputFlags, RepoFlags, TaskFlags,
+};
 use super::launch::Request;
 use super::{CliError, Exit, task};
 use crate::model::RunKind;
@@ -22,6 +24,8 @@ pub struct Args {
     repo: RepoFlags,
     #[command(flatten)]
     lanes: LaneFlags,
+    #[command(flatten)]
+    context: ContextFlags,
     #[command(flatten)]
     gates: GateFlags,
     #[command(flatten)]
@@ -44,6 +48,7 @@ impl Args {
             repo: &self.repo,
             task,
             lanes: Some(&self.lanes),
+            context: self.context.clone(),
             gates: &self.gates,
             judges: Some(&self.judges),
             sources: &[],

@@ -39,7 +39,7 @@ fn as_json(summary: &RunSummary) -> serde_json::Value {
             "run": summary.run,
             "started": record.started,
             "kind": record.kind,
-            "title": record.plan.task.as_ref().map(|task| task.title()),
+            "title": Some(record.name()).filter(|name| !name.is_empty()),
             "exit": record.exit,
             "winner": record.decision.winner(),
             "usage": record.usage,

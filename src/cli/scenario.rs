@@ -2,7 +2,7 @@
 
 use super::CliError;
 use super::context::Context;
-use super::flags::{GateFlags, JudgeFlags, LaneFlags, RepoFlags};
+use super::flags::{ContextFlags, GateFlags, JudgeFlags, LaneFlags, RepoFlags};
 use super::launch::{Prepared, Request, prepare};
 use crate::model::{RunKind, Task, TaskSource};
 use crate::selftest::{LaidOut, Scenario, ScenarioError};
@@ -27,6 +27,7 @@ pub fn prepare_scenario(
         repo: &repo,
         task: Some(Task { text: scenario.task.clone(), source: TaskSource::Demo }),
         lanes: Some(&LaneFlags::default()),
+        context: ContextFlags::default(),
         gates: &gates,
         judges: Some(&judges),
         sources: &[],

@@ -10,13 +10,16 @@ use super::output::{write_json, write_stdout};
 use super::scenario::{judge_flags, prepare_scenario};
 use super::{CliError, Exit};
 use crate::model::EventSink;
+use crate::pipeline::{PipelineError, fingerprint};
+use crate::sandbox::{Warden, WardenOptions};
 use crate::selftest::red_team::red_team;
-use crate::selftest::{Scenario, compare, demo, selftests};
+use crate::selftest::{Scenario, canaries, compare, compare_requests, crash, demo, selftests};
 
-/// Run whole runs on scripted models and compare what comes of them with what must
+/// Run selftests: whole runs on scripted models, attacks on the sandbox, an engine that is killed
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Each selftest is a real run on a small repository, but for judge-red-team, which sets real panels of scripted judges before planted candidates. Only a selftest that is named with --allow-skip may be left out."
+    after_help = "Most selftests are real runs on a small repository. One that can't run here (no sandbox can be proved) \
+fails, unless it is named with --allow-skip. Exit code 0 when none failed, else 1."
 )]
 pub struct Args {
     /// Only these selftests
@@ -32,10 +35,50 @@ pub struct Args {
     json: bool,
 }
 
-/// The selftest that is no run.
-const RED_TEAM: &str = "judge-red-team";
-const RED_TEAM_ABOUT: &str =
-    "bad judges and planted candidates: the right change wins or nobody does";
+/// A selftest.
+enum Selftest {
+    /// A run from data files.
+    Scenario(Box<Scenario>),
+    /// The attacks of the sandbox's probes.
+    Canaries,
+    /// Bad judges and planted candidates before real panels.
+    RedTeam,
+}
+
+impl Selftest {
+    fn name(&self) -> &str {
+        match self {
+            Self::Scenario(scenario) => &scenario.name,
+            Self::Canaries => "sandbox-canaries",
+            Self::RedTeam => "judge-red-team",
+        }
+    }
+
+    /// What it proves, in a sentence.
+    fn about(&self) -> &str {
+        match self {
+            Self::Scenario(scenario) => &scenario.about,
+            Self::Canaries => {
+                "Every attack of the sandbox's probes is stopped, and a spoiled job is noticed"
+            }
+            Self::RedTeam => {
+                "Bad judges in every seat before planted candidates: the right one wins or nobody does"
+            }
+        }
+    }
+
+    fn run(&self, context: &Context) -> Result<Vec<String>, CliError> {
+        match self {
+            Self::Scenario(scenario) => play(scenario, context),
+            Self::Canaries => attack(context),
+            Self::RedTeam => {
+                let team = red_team().map_err(CliError::internal)?;
+                tracing::info!("{}", team.summary());
+                Ok(team.faults)
+            }
+        }
+    }
+}
 
 /// How one selftest went.
 struct Finding {
@@ -48,21 +91,16 @@ struct Finding {
 impl Args {
     /// Runs them.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let mut all = selftests()?;
-        all.push(demo()?);
-        let all = self.choose(all)?;
-        let red_team = self.names.is_empty() || self.names.iter().any(|name| name == RED_TEAM);
+        let mut scenarios = selftests()?;
+        scenarios.push(demo()?);
+        let all = scenarios.into_iter().map(|one| Selftest::Scenario(Box::new(one)));
+        let all = self.choose(all.chain([Selftest::Canaries, Selftest::RedTeam]).collect())?;
         if self.list {
-            let named = all.iter().map(|one| (one.name.as_str(), one.about.as_str()));
-            let named = named.chain(red_team.then_some((RED_TEAM, RED_TEAM_ABOUT)));
-            let lines = named.map(|(name, about)| format!("{name:<24} {about}\n"));
+            let lines = all.iter().map(|one| format!("{:<24} {}\n", one.name(), one.about()));
             write_stdout(lines.collect::<String>().as_bytes())?;
             return Ok(Exit::Done);
         }
-        let mut results = in_parallel(&all, |scenario| self.run_one(scenario, context));
-        if red_team {
-            results.push(self.run_red_team());
-        }
+        let results = in_parallel(&all, |one| self.run_one(one, context));
         let failed = results.iter().filter(|one| !one.skipped && !one.faults.is_empty()).count();
         let passed = results.iter().filter(|one| one.faults.is_empty()).count();
         if self.json {
@@ -75,9 +113,8 @@ impl Args {
         Ok(if failed > 0 { Exit::NoWinner } else { Exit::Done })
     }
 
-    fn choose(&self, all: Vec<Scenario>) -> Result<Vec<Scenario>, CliError> {
-        let mut known: BTreeSet<String> = all.iter().map(|one| one.name.clone()).collect();
-        known.insert(RED_TEAM.to_owned());
+    fn choose(&self, mut all: Vec<Selftest>) -> Result<Vec<Selftest>, CliError> {
+        let known: BTreeSet<String> = all.iter().map(|one| one.name().to_owned()).collect();
         let asked = self.names.iter().chain(&self.allow_skip);
         if let Some(name) = asked.into_iter().find(|name| !known.contains(*name)) {
             let list = known.iter().cloned().collect::<Vec<_>>().join(", ");
@@ -85,33 +122,23 @@ impl Args {
                 "there is no selftest {name:?}; there are {list}"
             )));
         }
-        Ok(all
-            .into_iter()
-            .filter(|one| self.names.is_empty() || self.names.contains(&one.name))
-            .collect())
+        all.retain(|one| self.names.is_empty() || self.names.iter().any(|name| name == one.name()));
+        Ok(all)
     }
 
-    fn run_red_team(&self) -> Finding {
-        let (about, faults) = match red_team() {
-            Ok(team) => (team.summary(), team.faults),
-            Err(error) => (RED_TEAM_ABOUT.to_owned(), vec![error]),
+    fn run_one(&self, one: &Selftest, context: &Context) -> Finding {
+        let (faults, can_run) = match one.run(context) {
+            Ok(faults) => (faults, true),
+            // No sandbox here: that it fails says nothing of what it is there for.
+            Err(error) => (vec![error.message], error.exit != Exit::Infra),
         };
-        let skipped = !faults.is_empty() && self.allow_skip.iter().any(|name| name == RED_TEAM);
-        Finding { name: RED_TEAM.to_owned(), about, faults, skipped }
-    }
-
-    fn run_one(&self, scenario: &Scenario, context: &Context) -> Finding {
-        let faults = match try_one(scenario, context) {
-            Ok(faults) => faults,
-            Err(error) => vec![error.message],
-        };
-        let skipped = !faults.is_empty() && self.allow_skip.contains(&scenario.name);
-        Finding { name: scenario.name.clone(), about: scenario.about.clone(), faults, skipped }
+        let skipped = !can_run && self.allow_skip.iter().any(|name| name == one.name());
+        Finding { name: one.name().to_owned(), about: one.about().to_owned(), faults, skipped }
     }
 }
 
 /// Two at once: each run has lanes and gates of its own that run side by side.
-fn in_parallel(all: &[Scenario], run: impl Fn(&Scenario) -> Finding + Sync) -> Vec<Finding> {
+fn in_parallel(all: &[Selftest], run: impl Fn(&Selftest) -> Finding + Sync) -> Vec<Finding> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -129,19 +156,36 @@ fn in_parallel(all: &[Scenario], run: impl Fn(&Scenario) -> Finding + Sync) -> V
     results
 }
 
-fn try_one(scenario: &Scenario, context: &Context) -> Result<Vec<String>, CliError> {
+fn play(scenario: &Scenario, context: &Context) -> Result<Vec<String>, CliError> {
     let dir = tempfile::Builder::new().prefix("bakeoff-selftest-").tempdir().map_err(|error| {
         CliError::internal(format!("failed to make a temporary directory: {error}"))
     })?;
     let place = scenario.lay_out(dir.path())?;
-    let before = crate::pipeline::fingerprint(&place.repository)?;
-    let prepared = prepare_scenario(scenario, &place, judge_flags(scenario), context)?;
-    let (record, _) = perform(prepared, EventSink::none(), context)?;
-    let mut faults = compare(&scenario.expect, &record);
-    if crate::pipeline::fingerprint(&place.repository)? != before {
+    let before = fingerprint(&place.repository)?;
+    let mut faults = if scenario.crash {
+        crash(&context.program, scenario, &place, dir.path())
+            .map_err(|error| CliError::internal(format!("the run to be killed: {error}")))?
+    } else {
+        let prepared = prepare_scenario(scenario, &place, judge_flags(scenario), context)?;
+        let (record, run) = perform(prepared, EventSink::none(), context)?;
+        let mut faults = compare(&scenario.expect, &record);
+        faults.extend(compare_requests(&scenario.expect, &run)?);
+        faults
+    };
+    if fingerprint(&place.repository)? != before {
         faults.push("the user's repository was changed".to_owned());
     }
     Ok(faults)
+}
+
+fn attack(context: &Context) -> Result<Vec<String>, CliError> {
+    let warden = Warden::start(&WardenOptions { program: context.program.clone() })
+        .map_err(PipelineError::from)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))?;
+    Ok(runtime.block_on(canaries(&warden)).map_err(PipelineError::from)?)
 }
 
 fn line(one: &Finding) -> String {

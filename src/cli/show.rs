@@ -10,7 +10,7 @@ use crate::report;
 /// Show a run: lanes, gates, votes, the choice and its reasons, cost and time
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The run: its id, the beginning or end of its id, or `latest`
+    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
     #[arg(default_value = "latest")]
     run: String,
     /// Print the record as one JSON object

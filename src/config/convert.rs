@@ -25,6 +25,26 @@ pub fn positive(value: &DeValue<'_>) -> Converted<u64> {
     integer(value).filter(|n| *n > 0).ok_or("a whole number of at least 1".to_owned())
 }
 
+/// Memory in MiB: with less than 64 no interpreter and no compiler starts, so that every gate would
+/// fail for a reason that has nothing to do with it.
+pub fn memory(value: &DeValue<'_>) -> Converted<u64> {
+    mebibytes(value, 64)
+}
+
+/// Disk space in MiB: less than 16 does not hold what a tool writes at its start.
+pub fn disk(value: &DeValue<'_>) -> Converted<u64> {
+    mebibytes(value, 16)
+}
+
+/// The most that a limit in MiB may say: beyond it its bytes fit no number.
+const MOST_MEBIBYTES: u64 = 1 << 40;
+
+fn mebibytes(value: &DeValue<'_>, least: u64) -> Converted<u64> {
+    integer(value)
+        .filter(|n| (least..=MOST_MEBIBYTES).contains(n))
+        .ok_or_else(|| format!("a whole number of MiB, at least {least}"))
+}
+
 /// A whole number of at least 1 that fits 32 bits.
 pub fn positive32(value: &DeValue<'_>) -> Converted<u32> {
     positive(value)?.try_into().map_err(|_| format!("a whole number up to {}", u32::MAX))
@@ -98,6 +118,17 @@ pub fn inner_paths(value: &DeValue<'_>) -> Converted<Vec<String>> {
         true => Ok(paths),
         false => Err("a list of paths below the repository's top, without `..` or `.git`".into()),
     }
+}
+
+/// Glob patterns of paths below the repository's top.
+pub fn patterns(value: &DeValue<'_>) -> Converted<Vec<String>> {
+    let patterns = inner_paths(value)?;
+    for pattern in &patterns {
+        if let Err(error) = globset::Glob::new(pattern) {
+            return Err(format!("a list of glob patterns; {pattern:?} is none ({})", error.kind()));
+        }
+    }
+    Ok(patterns)
 }
 
 /// A directory below the repository's top, empty for the top itself.

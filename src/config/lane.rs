@@ -40,6 +40,8 @@ pub struct LaneConfig {
     pub temperature: Setting<Option<f64>>,
     /// Its voice in the consensus; the model's maker when absent.
     pub family: Setting<Option<String>>,
+    /// Models that take over, in this order, when the server of the one before can't answer.
+    pub fallback: Setting<Vec<ModelRef>>,
 }
 
 /// Reads `NAME=PROVIDER:MODEL[:COUNT]`, or `NAME` alone for a lane of the config.
@@ -248,6 +250,12 @@ impl Config {
         if let Some(missing) = provider.missing_key() {
             return Err(ConfigError::NoModel(format!("lane `{}`: {missing}", spec.name)));
         }
+        for fallback in &own.fallback.value {
+            if let Some(missing) = self.provider(&fallback.provider)?.missing_key() {
+                let lane = &spec.name;
+                return Err(ConfigError::NoModel(format!("lane `{lane}`, fallback: {missing}")));
+            }
+        }
         let family =
             own.family.value.unwrap_or_else(|| providers::maker(&model.provider, &model.model));
         Ok(Lane {
@@ -256,6 +264,7 @@ impl Config {
             attempts,
             family: Family::new(family),
             temperature: own.temperature.value,
+            fallback: own.fallback.value,
         })
     }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     "gates",
     "patch",
     "lanes",
@@ -23,6 +23,7 @@ const SECTIONS: [&str; 10] = [
     "workers",
     "workspace",
     "cache",
+    "side",
 ];
 const GATES: [&str; 15] = [
     "check",
@@ -42,7 +43,7 @@ const GATES: [&str; 15] = [
     "protect",
 ];
 const PATCH: [&str; 3] = ["links", "submodules", "binary"];
-const LANE: [&str; 4] = ["model", "attempts", "temperature", "family"];
+const LANE: [&str; 5] = ["model", "attempts", "temperature", "family", "fallback"];
 const JUDGES: [&str; 7] =
     ["enabled", "use", "models", "synth", "finalists", "skeptics", "fix_rounds"];
 const LIMITS: [&str; 11] = [
@@ -120,6 +121,7 @@ impl Config {
                 "workers" => self.workers.read(layer, table),
                 "workspace" => self.workspace.read(layer, table),
                 "cache" => self.cache.read(layer, table),
+                "side" => self.side.read(layer, table),
                 "lanes" => self.read_lanes(layer, table),
                 "providers" => self.read_providers(layer, table),
                 _ => self.read_tools(layer, table),
@@ -206,6 +208,7 @@ impl Config {
         self.workers.environment(&mut layer);
         self.workspace.environment(&mut layer);
         self.cache.environment(&mut layer);
+        self.side.environment(&mut layer);
         if layer.problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid(layer.problems)) }
     }
 }
@@ -253,13 +256,13 @@ impl GateSettings {
         layer.set(at, table, "env", &mut self.env, convert::env_names);
         layer.set(at, table, "timeout_seconds", &mut self.timeout_seconds, convert::positive);
         layer.set(at, table, "parallel", &mut self.parallel, convert::positive32);
-        layer.set(at, table, "memory_mb", &mut self.memory_mb, convert::positive);
-        layer.set(at, table, "disk_mb", &mut self.disk_mb, convert::positive);
+        layer.set(at, table, "memory_mb", &mut self.memory_mb, convert::memory);
+        layer.set(at, table, "disk_mb", &mut self.disk_mb, convert::disk);
         layer.set(at, table, "carry", &mut self.carry, convert::inner_paths);
         layer.set(at, table, "flaky", &mut self.flaky, convert::few);
         layer.set(at, table, "strict_tests", &mut self.strict_tests, convert::truth);
         layer.set(at, table, "own_tests", &mut self.own_tests, convert::truth);
-        layer.set(at, table, "protect", &mut self.protect, convert::inner_paths);
+        layer.set(at, table, "protect", &mut self.protect, convert::patterns);
     }
 
     fn environment(&mut self, layer: &mut Environment<'_>) {
@@ -271,13 +274,13 @@ impl GateSettings {
         layer.set("gates.env", &mut self.env, convert::env_names);
         layer.set("gates.timeout_seconds", &mut self.timeout_seconds, convert::positive);
         layer.set("gates.parallel", &mut self.parallel, convert::positive32);
-        layer.set("gates.memory_mb", &mut self.memory_mb, convert::positive);
-        layer.set("gates.disk_mb", &mut self.disk_mb, convert::positive);
+        layer.set("gates.memory_mb", &mut self.memory_mb, convert::memory);
+        layer.set("gates.disk_mb", &mut self.disk_mb, convert::disk);
         layer.set("gates.carry", &mut self.carry, convert::inner_paths);
         layer.set("gates.flaky", &mut self.flaky, convert::few);
         layer.set("gates.strict_tests", &mut self.strict_tests, convert::truth);
         layer.set("gates.own_tests", &mut self.own_tests, convert::truth);
-        layer.set("gates.protect", &mut self.protect, convert::inner_paths);
+        layer.set("gates.protect", &mut self.protect, convert::patterns);
     }
 }
 
@@ -366,12 +369,15 @@ impl LaneConfig {
         layer.set(at, table, "attempts", &mut self.attempts, attempts);
         layer.set(at, table, "temperature", &mut self.temperature, convert::temperature);
         layer.set(at, table, "family", &mut self.family, convert::optional_text);
+        layer.set(at, table, "fallback", &mut self.fallback, convert::models);
     }
 }
 
 impl ProviderConfig {
     fn read(&mut self, layer: &mut Layer<'_>, at: &str, table: &DeTable<'_>) {
-        layer.unknown(at, table, &PROVIDER);
+        let known: Vec<&str> = PROVIDER.iter().chain(&super::endpoint::KEYS).copied().collect();
+        layer.unknown(at, table, &known);
+        self.request.read(layer, at, table);
         layer.set(at, table, "wire", &mut self.wire, convert::wire);
         layer.set(at, table, "base_url", &mut self.base_url, convert::url);
         layer.set(at, table, "key_env", &mut self.key_env, key_env);

@@ -5,6 +5,7 @@
 //! environment or home directory (the caller passes them in).
 
 mod convert;
+mod endpoint;
 mod error;
 mod keep;
 mod lane;
@@ -13,6 +14,7 @@ mod permit;
 mod providers;
 mod reader;
 mod setting;
+mod side;
 mod starter;
 mod suggest;
 mod trust;
@@ -21,12 +23,14 @@ mod workers;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use endpoint::{DeadlineSettings, Header, OutputLimit, RequestSettings};
 pub use error::{ConfigError, Excerpt, Problem};
 pub use keep::{CacheSettings, WorkspaceSettings};
 pub use lane::{DEFAULT_ATTEMPTS, LaneConfig, LaneSpec, MAX_ATTEMPTS, parse_lane, parse_model};
 pub use permit::MAX_UNTRUSTED_TIMEOUT;
 pub use providers::{DEFAULT_MODELS_AS_OF, Price, ProviderConfig, maker};
 pub use setting::Setting;
+pub use side::SideSettings;
 pub use starter::starter;
 pub use trust::{TrustError, TrustStore, content_hash};
 pub use workers::{SandboxUse, WorkerSettings};
@@ -69,6 +73,8 @@ pub struct Config {
     pub workspace: WorkspaceSettings,
     /// `[cache]`.
     pub cache: CacheSettings,
+    /// `[side]`.
+    pub side: SideSettings,
     /// `[tools]`: an absent name means enabled (contract R33).
     pub tools: BTreeMap<String, Setting<bool>>,
 }
@@ -267,6 +273,7 @@ impl Default for Config {
             workers: WorkerSettings::default(),
             workspace: WorkspaceSettings::default(),
             cache: CacheSettings::default(),
+            side: SideSettings::default(),
             providers: providers::built_in(),
             tools: BTreeMap::new(),
         }

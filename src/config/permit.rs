@@ -30,6 +30,9 @@ pub fn refusal(path: &str, value: &DeValue<'_>) -> Option<String> {
         "workers" if path == "workers.sandbox" && value.as_str() == Some("strict") => None,
         "workers" => Some("it sets what models may start on this machine".to_owned()),
         "workspace" => Some("it shows its history to models".to_owned()),
+        "side" => {
+            Some("it spends the operator's money and shows earlier runs to models".to_owned())
+        }
         "cache" => Some("it sets what of this machine's disk is used".to_owned()),
         _ => Some("nothing says that a stranger may set it".to_owned()),
     }

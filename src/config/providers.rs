@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use secrecy::SecretString;
 
+use super::endpoint::RequestSettings;
 use super::setting::Setting;
 use crate::model::{Origin, Wire};
 
@@ -47,6 +48,8 @@ pub struct ProviderConfig {
     pub prices: BTreeMap<String, Price>,
     /// The script of a scripted provider.
     pub script: Setting<Option<PathBuf>>,
+    /// What its requests carry, and how long they may take.
+    pub request: RequestSettings,
 }
 
 impl ProviderConfig {
@@ -61,6 +64,7 @@ impl ProviderConfig {
             default_models: Setting::default(),
             prices: BTreeMap::new(),
             script: Setting::default(),
+            request: RequestSettings::default(),
         }
     }
 
@@ -73,17 +77,29 @@ impl ProviderConfig {
         }
     }
 
-    /// Whether it can be asked: it has its key or needs none.
+    /// Whether it can be asked: it has its key, or needs none, and what its headers need.
     pub fn is_ready(&self) -> bool {
-        self.key_env.value.is_none() || self.key.is_some()
+        self.missing_key().is_none()
     }
 
     /// What to do so that it can be asked, when it can't.
     pub fn missing_key(&self) -> Option<String> {
-        let name = self.key_env.value.as_ref().filter(|_| self.key.is_none())?;
+        let Some(name) = self.key_env.value.as_ref().filter(|_| self.key.is_none()) else {
+            return self.missing_header();
+        };
         Some(format!(
             "provider `{}` has no key: set ${name}, or `key_env` in [providers.{}] of config.toml",
             self.name, self.name
+        ))
+    }
+
+    fn missing_header(&self) -> Option<String> {
+        let header = self.request.missing()?;
+        let variable = header.env.as_deref().unwrap_or_default();
+        Some(format!(
+            "provider `{}` has no value for its header {}: set ${variable}, or \
+             `headers` in [providers.{}] of config.toml",
+            self.name, header.name, self.name
         ))
     }
 }
@@ -178,6 +194,7 @@ pub fn read_environment(
     for provider in all.values_mut() {
         let key = provider.key_env.value.as_deref().and_then(filled);
         provider.key = key.map(SecretString::from);
+        provider.request.read_environment(&filled);
     }
 }
 

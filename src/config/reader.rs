@@ -96,15 +96,23 @@ impl<'a> Layer<'a> {
     /// Notes that `value` is not what `path` wants. A text that stands where the name of a key's
     /// variable belongs may be the key itself, and is not shown.
     pub fn wrong(&mut self, value: &Value<'_>, path: &str, wanted: &str) {
-        let secret = path.ends_with(".key_env");
-        let kind = if secret { "not a name".to_owned() } else { kind_of(value.get_ref()) };
+        if path.ends_with(".key_env") {
+            return self.secret_wrong(value, path, "a name", wanted);
+        }
+        let kind = kind_of(value.get_ref());
         self.problem(
             value.span(),
             path,
             format!("`{path}` is {kind}"),
             format!("it takes {wanted}"),
         );
-        if secret && let Some(problem) = self.problems.last_mut() {
+    }
+
+    /// The same for a value that may be a secret, and is not shown.
+    pub fn secret_wrong(&mut self, value: &Value<'_>, path: &str, what: &str, wanted: &str) {
+        let message = format!("`{path}` is not {what}");
+        self.problem(value.span(), path, message, format!("it takes {wanted}"));
+        if let Some(problem) = self.problems.last_mut() {
             problem.hide_excerpt();
         }
     }

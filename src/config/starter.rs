@@ -65,6 +65,7 @@ const REST: &str = r#"
 # [lanes.fast]
 # model = "openai:MODEL"
 # attempts = 3
+# fallback = ["ollama:MODEL"]
 
 # [judges]
 # enabled = true
@@ -74,9 +75,21 @@ const REST: &str = r#"
 
 # [limits]
 # max_parallel = 4
+# enough = 2            # end the workers as soon as so many candidates pass
 # budget_usd = 5.0
+# max_tokens = 2000000  # of the whole run; stands in for a price that is not known
+# max_turns = 300       # of all workers together
 # max_seconds = 3600
 # max_tool_iterations = 90
+# max_turn_seconds = 900
+# lane_budget_usd = 1.0
+# lane_tokens = 500000
+
+# A model that names runs and sums them up, and how many earlier runs workers are told of.
+# [side]
+# model = "small:MODEL"
+# shared_endpoint = false
+# prior = 3
 
 # What workers may start: with sandbox = "strict" no model runs code (gates do). A candidate that fails a
 # gate goes back to its worker heal_rounds times.
@@ -96,6 +109,8 @@ const REST: &str = r#"
 # wire = "openai-chat"
 # base_url = "http://127.0.0.1:8000/v1"
 # key_env = ""
+# headers = { x-team = "$TEAM_TOKEN" }
+# deadlines = { first_byte = 900 }
 
 # [tools]
 # grep = false

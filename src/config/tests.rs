@@ -116,7 +116,7 @@ fn unknown_keys_suggest_the_nearest() {
       |
     2 | url = "http://h"
       | ^^^
-      help: known here: wire, base_url, key_env, default_models, prices, script
+      help: known here: wire, base_url, key_env, default_models, prices, script, headers, body, deadlines, output_limit
     "#);
 }
 
@@ -145,6 +145,23 @@ fn wrong_values_say_what_belongs_there() {
     1 | 	gates = 3
       | 	        ^
       help: write it as `[gates]`
+    "#);
+    assert_snapshot!(told("[gates]\nprotect = [\"[\"]\nmemory_mb = 1\ndisk_mb = 0\n"), @r#"
+    config.toml:2:11: `gates.protect` is a list
+      |
+    2 | protect = ["["]
+      |           ^^^^^
+      help: it takes a list of glob patterns; "[" is none (unclosed character class; missing ']')
+    config.toml:3:13: `gates.memory_mb` is the whole number 1
+      |
+    3 | memory_mb = 1
+      |             ^
+      help: it takes a whole number of MiB, at least 64
+    config.toml:4:11: `gates.disk_mb` is the whole number 0
+      |
+    4 | disk_mb = 0
+      |           ^
+      help: it takes a whole number of MiB, at least 16
     "#);
     assert_snapshot!(told("[gates]\ndir = \"../x\"\ncarry = [\".git\"]\nenv = [\"A=b\"]\n"), @r#"
     config.toml:2:7: `gates.dir` is the text "../x"
@@ -440,4 +457,87 @@ fn the_starter_file_is_read_back_as_what_was_found() {
     let config = load("", &whole, true, &[]).unwrap();
     assert_eq!(config.gates.dir.value, "packages/core");
     assert_eq!(config.provider("local").unwrap().key_env.value, None);
+}
+
+const REQUESTS: &str = r#"
+[providers.mine]
+base_url = "http://127.0.0.1:1/v1"
+key_env = ""
+output_limit = "max_tokens"
+headers = { x-team = "blue", X-Pass = "$MINE_PASS" }
+body = { reasoning = { effort = "high", max = 0x10 }, top_p = 0.5, stops = ["a", 1, true] }
+[providers.mine.deadlines]
+connect = 3
+first_byte = 900
+"#;
+
+#[test]
+fn what_requests_carry_is_read_and_its_secrets_come_from_the_environment() {
+    let config = load(REQUESTS, "", false, &[("MINE_PASS", "hush-hush")]).unwrap();
+    let mine = config.provider("mine").unwrap();
+    let request = &mine.request;
+    let values: Vec<_> = request
+        .headers
+        .iter()
+        .map(|header| (header.name.as_str(), header.value.as_ref().unwrap().expose_secret()))
+        .collect();
+    assert_eq!(values, [("x-team", "blue"), ("X-Pass", "hush-hush")]);
+    let body = serde_json::json!({"reasoning": {"effort": "high", "max": 16}, "top_p": 0.5, "stops": ["a", 1, true]});
+    assert_eq!(serde_json::Value::Object(request.body.value.clone()), body);
+    assert_eq!(request.deadlines.first_byte.value, Some(900));
+    assert_eq!(request.deadlines.whole.value, None);
+    assert_snapshot!(request.described().join("\n"), @r"
+    headers x-team, X-Pass (values hidden)
+    body fields reasoning, top_p, stops
+    deadlines connect 3 s, first byte 900 s
+    answers limited by max_tokens
+    ");
+    let shown = format!("{config:?} {:?}", request.described());
+    assert!(!shown.contains("hush") && !shown.contains("blue"), "{shown}");
+    assert!(mine.is_ready());
+    // Without its variable the provider can't be asked, and that is told before a run.
+    let config = load(REQUESTS, "", false, &[]).unwrap();
+    let missing = config.provider("mine").unwrap().missing_key().unwrap();
+    assert!(missing.contains("X-Pass") && missing.contains("$MINE_PASS"), "{missing}");
+}
+
+#[test]
+fn what_requests_can_not_carry_is_told_without_showing_it() {
+    for (line, told) in [
+        ("headers = { x = \"$not a name hush\" }", "providers.mine.headers.x"),
+        ("headers = { \"x y\" = \"hush\" }", "letters, digits and dashes"),
+        ("headers = { x = \"hush\\nhush\" }", "one line of text"),
+        ("headers = { x = 7 }", "one line of text"),
+        ("body = { at = 2026-01-01 }", "that JSON can hold"),
+        ("body = [1]", "a table of fields"),
+        ("deadlines = { idle = 0 }", "whole seconds from 1 to 86400"),
+        ("deadlines = { idles = 1 }", "did you mean `idle`"),
+        ("output_limit = \"tokens\"", "max_completion_tokens"),
+    ] {
+        let text = format!("[providers.mine]\nbase_url = \"http://x/v1\"\n{line}\n");
+        let error = load(&text, "", false, &[]).unwrap_err().to_string();
+        assert!(error.contains(told), "{line}: {error}");
+        assert!(!error.contains("hush"), "{error}");
+    }
+}
+
+#[test]
+fn a_lane_names_models_that_take_over() {
+    let text = "[providers.a]\nbase_url = \"http://a/v1\"\n[providers.b]\nbase_url = \"http://b/v1\"\nkey_env = \"B_KEY\"\n\
+                [lanes.l]\nmodel = \"a:m\"\nfallback = [\"b:n\", \"a:o\"]\n";
+    let config = load(text, "", false, &[("B_KEY", "k")]).unwrap();
+    let lanes = config.lanes(&[], None).unwrap();
+    let names: Vec<_> = lanes[0].fallback.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["b:n", "a:o"]);
+    // What can't be asked when it is needed is told at once.
+    let error = load(text, "", false, &[]).unwrap().lanes(&[], None).unwrap_err();
+    assert!(
+        error.to_string().contains("lane `l`, fallback") && error.to_string().contains("$B_KEY")
+    );
+    let unknown = text.replace("b:n", "c:n");
+    let error = load(&unknown, "", false, &[]).unwrap().lanes(&[], None).unwrap_err();
+    assert!(error.to_string().contains("unknown provider `c`"), "{error}");
+    // A repository may not say where the operator's money goes.
+    let error = load(text, "[lanes.l]\nfallback = [\"a:x\"]\n", false, &[("B_KEY", "k")]);
+    assert!(error.unwrap_err().to_string().contains("fallback` needs trust"));
 }

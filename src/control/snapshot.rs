@@ -72,7 +72,7 @@ impl Snapshot {
             RunEvent::LaneBegan { lane, model } => {
                 self.lane(lane.as_str()).model.clone_from(model);
             }
-            RunEvent::LaneActivity { lane, turn, activity, usage } => {
+            RunEvent::LaneActivity { lane, turn, activity, usage, .. } => {
                 let lane = self.lane(lane.as_str());
                 (lane.turn, lane.usage) = (*turn, *usage);
                 lane.activity.clone_from(activity);

@@ -14,6 +14,7 @@ fn lanes(count: usize) -> Vec<LaneRun> {
         attempts: 1,
         family: Family::new("f"),
         temperature: None,
+        fallback: Vec::new(),
     };
     let run = |index| LaneRun {
         index,

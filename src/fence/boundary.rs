@@ -61,6 +61,10 @@ pub enum Boundary {
     BallotReason,
     /// What was wrong with a model's reply, where it quotes the reply.
     ReplyFault,
+    /// The task of a run that a side call names or sums up.
+    SideTask,
+    /// What a run left: for its capsule, and told to later runs as memory.
+    RunDigest,
     /// A line of a background job's output that matched a watch pattern.
     JobLine,
     /// What a worker wants of a nested one.
@@ -71,7 +75,7 @@ pub enum Boundary {
 
 impl Boundary {
     /// All, in the table's order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Task,
         Self::RepositoryInstructions,
         Self::GateCommand,
@@ -85,6 +89,8 @@ impl Boundary {
         Self::BaseFile,
         Self::BallotReason,
         Self::ReplyFault,
+        Self::SideTask,
+        Self::RunDigest,
         Self::JobLine,
         Self::Subtask,
         Self::SubtaskAnswer,
@@ -106,6 +112,8 @@ impl Boundary {
             Self::BaseFile => "base file",
             Self::BallotReason => "ballot reason",
             Self::ReplyFault => "reply fault",
+            Self::SideTask => "task of the run",
+            Self::RunDigest => "run digest",
             Self::JobLine => "job line",
             Self::Subtask => "subtask description",
             Self::SubtaskAnswer => "subtask answer",
@@ -126,6 +134,8 @@ impl Boundary {
             Self::BaseFile => "whoever may commit to the repository",
             Self::BallotReason => "a judge's model, which read foreign text",
             Self::ReplyFault => "a judge's or the synthesizer's model",
+            Self::SideTask => "the operator, or whoever wrote the issue that it was taken from",
+            Self::RunDigest => "the engine, with words of an earlier run's models and tasks",
             Self::JobLine => "the repository's files, and what inspection commands print",
             Self::Subtask => "the model of the worker that hands the work on",
             Self::SubtaskAnswer => "a nested worker's model",
@@ -151,8 +161,12 @@ impl Boundary {
             Self::GateCommand => &["worker_task", "gate_failure", "judge", "synth", "synth_fix"],
             Self::ToolResult => &[],
             Self::SteeringOutput => &["gate_failure", "synth_fix"],
-            Self::Diff | Self::Claims | Self::GateOutput => &["judge", "skeptic", "synth"],
-            Self::Answer | Self::Refutation => &["judge", "synth"],
+            Self::Diff => &["judge", "skeptic", "synth", "capsule"],
+            Self::Answer => &["judge", "synth", "capsule"],
+            Self::Claims | Self::GateOutput => &["judge", "skeptic", "synth"],
+            Self::Refutation => &["judge", "synth"],
+            Self::SideTask => &["title", "capsule"],
+            Self::RunDigest => &["worker_task", "capsule"],
             Self::BaseFile | Self::BallotReason => &["synth"],
             Self::ReplyFault => &["judge_retry", "synth_retry"],
             Self::JobLine => &["job_notices"],
@@ -222,6 +236,8 @@ mod tests {
                 | Boundary::BaseFile
                 | Boundary::BallotReason
                 | Boundary::ReplyFault
+                | Boundary::SideTask
+                | Boundary::RunDigest
                 | Boundary::JobLine
                 | Boundary::Subtask
                 | Boundary::SubtaskAnswer => assert!(!boundary.label().is_empty()),

@@ -322,24 +322,10 @@ pub(super) fn stem(name: &str) -> &str {
 
 /// A few failures in words.
 fn told(what: &str, failures: &[&Diagnostic]) -> String {
-    let first = failures.first().map(|each| told_one(each)).unwrap_or_default();
+    let first = failures.first().map(|each| each.text()).unwrap_or_default();
     match failures.len() {
         0 | 1 => format!("1 {what}: {first}"),
         more => format!("{more} {what}s, first {first}"),
-    }
-}
-
-fn told_one(each: &Diagnostic) -> String {
-    let place = match (each.path.as_str(), each.line) {
-        // A test's name says where it is.
-        ("", _) => String::new(),
-        (path, _) if each.code.contains(path) => String::new(),
-        (path, 0) => format!("{path}: "),
-        (path, line) => format!("{path}:{line}: "),
-    };
-    match each.code.as_str() {
-        "" => format!("{place}{}", each.message),
-        code => format!("{place}{code}: {}", each.message),
     }
 }
 

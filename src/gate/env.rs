@@ -55,6 +55,16 @@ pub fn environment(
     all
 }
 
+/// Makes `go test` name the tests that pass: without `-v` it says `ok` of a program that ended before its
+/// first test, too. Other commands of Go that know the flag name the packages that they build.
+pub fn name_tests(env: &mut Vec<(OsString, OsString)>) {
+    match env.iter_mut().find(|(name, _)| name == "GOFLAGS") {
+        Some((_, flags)) if flags.is_empty() => flags.push("-v"),
+        Some((_, flags)) => flags.push(" -v"),
+        None => env.push(("GOFLAGS".into(), "-v".into())),
+    }
+}
+
 /// Keeps git below a tree's top from finding a repository above it: a tree has none, and what lies above
 /// it is nobody's business there. The system's configuration is none of it either.
 pub fn ceiling(top: &Path) -> Vec<(OsString, OsString)> {
@@ -76,6 +86,18 @@ mod tests {
 
     fn get(all: &[(OsString, OsString)], name: &str) -> Option<String> {
         all.iter().find(|(known, _)| known == name).map(|(_, v)| v.to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn go_names_its_tests_whatever_its_flags_are() {
+        let mut env = Vec::new();
+        name_tests(&mut env);
+        assert_eq!(get(&env, "GOFLAGS").as_deref(), Some("-v"));
+        name_tests(&mut env);
+        assert_eq!(get(&env, "GOFLAGS").as_deref(), Some("-v -v"));
+        let mut env = vec![("GOFLAGS".into(), "-mod=vendor".into())];
+        name_tests(&mut env);
+        assert_eq!(get(&env, "GOFLAGS").as_deref(), Some("-mod=vendor -v"));
     }
 
     #[test]

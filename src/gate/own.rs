@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::outcome::Outcome;
 use super::protect::{Tests, Touch};
-use crate::model::{OwnTest, OwnTests, TestEnd};
+use crate::model::{OwnTest, OwnTests, TestEnd, duration};
 use crate::sandbox::JobStatus;
 
 /// Tests that are named.
@@ -65,7 +65,11 @@ fn millis(run: &Outcome) -> u64 {
 /// What can't be known of them.
 fn note(here: &Outcome, on_base: Option<&Result<Outcome, String>>) -> Option<String> {
     if here.status == JobStatus::TimedOut {
-        return Some("its own tests took too long".to_owned());
+        return Some(format!(
+            "its own tests were cut off after {}: they may take four times what the base's tests took, at least a \
+             minute, and no longer than a gate",
+            duration(millis(here))
+        ));
     }
     if here.reading.passed.is_empty() && here.reading.failed.is_empty() {
         let why = if here.is_success() { "" } else { "; with them the command fails" };

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::lock::RunLock;
+use super::runs::{COMING, JOURNAL, RECORD};
 use super::{JournalError, Runs};
 use crate::model::RunId;
 
@@ -29,6 +30,9 @@ pub struct OnDisk {
 /// What a run's directory is called while it is removed.
 const GOING: &str = "gone-";
 
+/// Far longer than a directory is there before it gets its name.
+const LONG: Duration = Duration::from_secs(3600);
+
 impl Runs {
     /// Every run that is on the disk, oldest first. Nothing of it is read.
     ///
@@ -43,17 +47,23 @@ impl Runs {
         Ok(self.ids()?.into_iter().map(measured).collect())
     }
 
-    /// Removes a run, or with `dry` only tries whether it could be; false when an engine works on it.
+    /// Removes a run, or with `dry` only tries whether it could be; false when an engine works on it, or
+    /// has written to it after `since`: what went on when the cleaner chose has its results to hand over.
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn remove(&self, run: &RunId, dry: bool) -> Result<bool, JournalError> {
+    pub fn remove(&self, run: &RunId, since: SystemTime, dry: bool) -> Result<bool, JournalError> {
         let dir = self.dir().join(run.as_str());
         let _lock = match RunLock::take(run, &dir) {
             Ok(lock) => lock,
             Err(JournalError::Live { .. }) => return Ok(false),
+            // Another cleaner was faster.
+            Err(JournalError::UnknownRun { .. }) => return Ok(true),
             Err(error) => return Err(error),
         };
+        if written(&dir).is_some_and(|time| time > since) {
+            return Ok(false);
+        }
         if !dry {
             // First out of sight: a run is whole or not there.
             let going = self.dir().join(format!("{GOING}{run}"));
@@ -67,11 +77,20 @@ impl Runs {
     /// Removes what is left of runs whose removal was cut off.
     pub fn remove_rest(&self) {
         for entry in fs::read_dir(self.dir()).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with(GOING) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // A directory without its final name for so long belongs to an engine that was killed.
+            let rest = name.strip_prefix(COMING).is_some_and(|run| age(run) > LONG);
+            if rest || name.starts_with(GOING) {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
     }
+}
+
+/// When a run's journal or record was last written.
+fn written(dir: &Path) -> Option<SystemTime> {
+    let time = |name| fs::metadata(dir.join(name)).and_then(|meta| meta.modified()).ok();
+    time(JOURNAL).max(time(RECORD))
 }
 
 /// How long ago an id was made: it begins with the time (RFC 9562, version 7).
@@ -104,9 +123,12 @@ mod tests {
         let done = runs.create(Masker::default()).unwrap().id().clone();
         assert_eq!(runs.on_disk().unwrap().len(), 2);
         assert!(runs.on_disk().unwrap()[0].age < Duration::from_secs(3600));
+        let now = SystemTime::now() + Duration::from_secs(1);
+        let before = now - Duration::from_secs(3600);
+        assert!(!runs.remove(&done, before, false).unwrap(), "it ended after the cleaner chose");
         for dry in [true, false] {
-            assert!(!runs.remove(live.id(), dry).unwrap());
-            assert!(runs.remove(&done, dry).unwrap());
+            assert!(!runs.remove(live.id(), now, dry).unwrap());
+            assert!(runs.remove(&done, now, dry).unwrap());
             assert_eq!(runs.on_disk().unwrap().len(), if dry { 2 } else { 1 });
         }
         fs::create_dir(state.path().join("runs/gone-x")).unwrap();

@@ -15,6 +15,8 @@ use crate::model::{RECORD_VERSION, RunId, RunRecord};
 
 /// The journal's file in a run's directory.
 pub(super) const JOURNAL: &str = "journal.jsonl";
+/// The record's.
+pub(super) const RECORD: &str = "record.json";
 
 /// All runs below one state directory.
 #[derive(Clone, Debug)]
@@ -44,8 +46,12 @@ impl Runs {
     pub fn create(&self, masker: Masker) -> Result<RunDir, JournalError> {
         let run = RunId::new(uuid::Uuid::now_v7().to_string());
         let dir = self.dir.join(run.as_str());
-        fs::create_dir_all(&dir).map_err(|error| JournalError::io("create", &dir, error))?;
-        RunDir::open(run, dir, masker, true)
+        // It gets its name only when it is locked: a cleaner never finds it without its owner.
+        let hidden = self.dir.join(format!("{COMING}{run}"));
+        fs::create_dir_all(&hidden).map_err(|error| JournalError::io("create", &hidden, error))?;
+        let lock = RunLock::take(&run, &hidden)?;
+        fs::rename(&hidden, &dir).map_err(|error| JournalError::io("create", &dir, error))?;
+        RunDir::with(run, dir, masker, Some(lock))
     }
 
     /// Takes a run that was found, to go on with it. It is this process's until the value is dropped.
@@ -118,6 +124,17 @@ impl Runs {
         Ok(self.ids()?.into_iter().map(summary).collect())
     }
 
+    /// The records of all runs, the newest first, each read when it is asked for.
+    ///
+    /// # Errors
+    /// When the directory can't be read; a record that can't be is an error of its own.
+    pub fn newest(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<Box<RunRecord>, JournalError>>, JournalError> {
+        let read = |id: String| read_record(&self.dir.join(&id), &RunId::new(&id));
+        Ok(self.ids()?.into_iter().rev().map(read))
+    }
+
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
@@ -136,6 +153,9 @@ impl Runs {
         Ok(ids)
     }
 }
+
+/// What a run's directory is called until it is locked.
+pub(super) const COMING: &str = "new-";
 
 /// The file with the secret of a run's fences.
 const FENCE_SECRET: &str = "fence.secret";
@@ -171,6 +191,17 @@ pub struct RunDir {
 impl RunDir {
     fn open(run: RunId, dir: PathBuf, masker: Masker, append: bool) -> Result<Self, JournalError> {
         let lock = append.then(|| RunLock::take(&run, &dir)).transpose()?;
+        Self::with(run, dir, masker, lock)
+    }
+
+    /// Whoever holds the lock may write.
+    fn with(
+        run: RunId,
+        dir: PathBuf,
+        masker: Masker,
+        lock: Option<RunLock>,
+    ) -> Result<Self, JournalError> {
+        let append = lock.is_some();
         let artifacts = Artifacts::new(dir.join("artifacts"), masker.clone());
         let artifacts = if append { artifacts } else { artifacts.untouched() };
         let path = dir.join(JOURNAL);
@@ -243,7 +274,7 @@ impl RunDir {
     }
 
     /// Whether nothing was journaled yet.
-    fn is_blank(&self) -> bool {
+    pub fn is_blank(&self) -> bool {
         fs::metadata(self.dir.join(JOURNAL)).map_or(0, |meta| meta.len()) == 0
     }
 
@@ -266,7 +297,7 @@ impl RunDir {
         if self.journal.is_none() {
             return Ok(());
         }
-        let path = self.dir.join("record.json");
+        let path = self.dir.join(RECORD);
         let mut bytes = serde_json::to_vec_pretty(self.masked(record).as_ref().unwrap_or(record))
             .map_err(|error| JournalError::io("write", &path, error.into()))?;
         bytes.push(b'\n');
@@ -293,7 +324,7 @@ impl RunDir {
 }
 
 fn read_record(dir: &Path, run: &RunId) -> Result<Box<RunRecord>, JournalError> {
-    let path = dir.join("record.json");
+    let path = dir.join(RECORD);
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -334,12 +365,25 @@ mod tests {
     }
 
     #[test]
+    fn a_run_has_its_name_only_with_its_owner() {
+        let state = tempfile::tempdir().unwrap();
+        let runs = Runs::new(state.path());
+        let run = runs.create(Masker::default()).unwrap();
+        let names: Vec<_> =
+            fs::read_dir(runs.dir()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, [run.id().as_str()]);
+        let other = runs.find(run.id().as_str()).unwrap();
+        assert!(matches!(Runs::take(other, Masker::default()), Err(JournalError::Live { .. })));
+        assert!(run.is_blank() && run.path().join(JOURNAL).is_file());
+    }
+
+    #[test]
     fn a_newer_record_is_told_and_a_torn_one_too() {
         let state = tempfile::tempdir().unwrap();
         let run = Runs::new(state.path()).create(Masker::default()).unwrap();
-        fs::write(run.path().join("record.json"), r#"{"version": 99}"#).unwrap();
+        fs::write(run.path().join(RECORD), r#"{"version": 99}"#).unwrap();
         assert!(matches!(run.record(), Err(JournalError::Newer { found: 99, .. })));
-        fs::write(run.path().join("record.json"), r#"{"version": "#).unwrap();
+        fs::write(run.path().join(RECORD), r#"{"version": "#).unwrap();
         assert!(matches!(run.record(), Err(JournalError::Corrupt { .. })));
     }
 }

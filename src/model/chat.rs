@@ -128,6 +128,33 @@ pub enum Purpose {
         /// The attempt, from 0.
         attempt: u32,
     },
+    /// A side call.
+    Side {
+        /// Which.
+        call: SideCall,
+    },
+}
+
+/// What is asked beside a run's own work.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SideCall {
+    /// The run's title.
+    Title,
+    /// The capsule that hands it over.
+    Capsule,
+}
+
+impl SideCall {
+    /// Its name, as records and scripts write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Title => "title",
+            Self::Capsule => "capsule",
+        }
+    }
 }
 
 /// A request to a model.
@@ -209,4 +236,6 @@ pub enum Delta {
     },
     /// A piece of a tool call's arguments.
     ToolArguments(String),
+    /// What came so far was of a try that broke off; the answer begins anew.
+    Restarted,
 }

@@ -35,6 +35,8 @@ pub enum Stage {
     Fuse,
     /// The decision.
     Decide,
+    /// Side calls: the title and the capsule.
+    Side,
 }
 
 /// Something that happened. One JSON object a line with `--events`.
@@ -76,6 +78,9 @@ pub enum RunEvent {
         activity: String,
         /// What the lane used so far.
         usage: Usage,
+        /// How long its conversation is, in tokens: what the last call read and wrote.
+        #[serde(default)]
+        context: u64,
     },
     /// A worker run ended.
     LaneEnded {

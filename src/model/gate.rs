@@ -87,6 +87,23 @@ pub struct Diagnostic {
     pub message: String,
 }
 
+impl Diagnostic {
+    /// In one line: where it is as far as that is known, its code or test, and what it says.
+    pub fn text(&self) -> String {
+        let place = match (self.path.as_str(), self.line) {
+            // A test's name says where it is.
+            ("", _) => String::new(),
+            (path, _) if self.code.contains(path) => String::new(),
+            (path, 0) => format!("{path}: "),
+            (path, line) => format!("{path}:{line}: "),
+        };
+        match self.code.as_str() {
+            "" => format!("{place}{}", self.message),
+            code => format!("{place}{code}: {}", self.message),
+        }
+    }
+}
+
 /// How a gate's result stands against the same gate on the base.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BaseComparison {

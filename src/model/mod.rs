@@ -41,7 +41,7 @@ pub use plan::{
 };
 pub use record::{
     BaseRecord, CandidateRecord, Enough, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption,
-    RunKind, RunRecord, SandboxRecord, Saved, Warning,
+    RunKind, RunRecord, SandboxRecord, Saved, Unanswered, Warning,
 };
 pub use task::{Task, TaskSource};
 pub use text::{Clipped, clip};

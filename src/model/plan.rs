@@ -90,6 +90,9 @@ pub struct Lane {
     /// Sampling temperature, when set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Models that take over, in this order, when the server of the one before can't answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<ModelRef>,
 }
 
 /// Whose output format a gate command writes, so that its diagnostics can be read.
@@ -321,6 +324,19 @@ pub struct Plan {
     pub waive_sandbox: bool,
     /// Families in the order in which the user trusts them.
     pub trust: Vec<Family>,
+    /// The model of the side calls (title, capsule); `None` makes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<ModelRef>,
+    /// How many earlier runs of the same repository workers are told of.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub prior: u32,
+    /// Whether nothing of this run is ever told to a model of another run, nor to a side call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exclude_from_context: bool,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 impl Plan {

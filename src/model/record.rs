@@ -72,8 +72,11 @@ pub struct SandboxRecord {
 pub struct LaneRecord {
     /// The lane.
     pub lane: LaneId,
-    /// Its model, as `PROVIDER:MODEL`.
+    /// The model that answered, as `PROVIDER:MODEL`: the lane's own, or the fallback that took over.
     pub model: String,
+    /// The models before it whose servers could not answer, in order; empty when the first one could.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<Unanswered>,
     /// How it ended.
     pub stop: Stop,
     /// The candidate it left, if any.
@@ -87,6 +90,27 @@ pub struct LaneRecord {
     pub usage: Usage,
     /// How long it took, in milliseconds.
     pub millis: u64,
+    /// Jobs that were still running at its end and were ended with it, proven.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jobs_ended: u32,
+    /// How often a gate sent it back before it handed in what stands.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub healed: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// A model that a lane left for a fallback, because its server could not answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unanswered {
+    /// The model, as `PROVIDER:MODEL`.
+    pub model: String,
+    /// The class of the last error.
+    pub class: String,
+    /// What the server or the network said.
+    pub message: String,
 }
 
 /// A candidate with everything that was said of it.
@@ -199,6 +223,12 @@ pub struct RunRecord {
     pub exit: Exit,
     /// Prompts and judges that were used: name to `layer:sha256`.
     pub definitions: BTreeMap<String, String>,
+    /// The run's title in a model's words, when a side call gave one: foreign text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What hands the run over, in a model's words, when a side call gave it: foreign text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capsule: Option<String>,
     /// What an early end of the fan-out saved, when there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved: Option<Saved>,
@@ -208,4 +238,12 @@ pub struct RunRecord {
     /// The run whose candidates and gates were judged anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejudges: Option<RunId>,
+}
+
+impl RunRecord {
+    /// What a list calls the run: its title, else the first line of its task.
+    pub fn name(&self) -> String {
+        let task = || self.plan.task.as_ref().map(|task| task.title());
+        self.title.clone().or_else(task).unwrap_or_default()
+    }
 }

@@ -30,6 +30,7 @@ words! {
         Judge => "judges",
         Fuse => "synthesis",
         Decide => "decision",
+        Side => "side calls",
     }
     NoWinner {
         NoCandidates => "no candidates",

@@ -6,6 +6,7 @@
 use bstr::ByteSlice;
 
 use super::file::{Line, LineKind};
+use super::locate::difference;
 use super::refuse::{Detail, refuse};
 use crate::model::Refusal;
 
@@ -18,6 +19,30 @@ pub(super) struct Chunk {
     pub lines: Vec<Line>,
     /// It must stand at the end of the file.
     pub at_end: bool,
+}
+
+/// The line that an `@@` header names, from what follows its first `@@`; none when it names none. Line
+/// numbers with whatever stands behind them are another format's and say nothing here.
+pub(super) fn anchor_of(rest: &[u8]) -> Option<Vec<u8>> {
+    let text = rest.trim_ascii();
+    if text.starts_with(b"-") && text.contains(&b'+') && text.contains_str(b"@@") {
+        return None;
+    }
+    let named = |part: &[u8]| {
+        let part = part.trim_ascii();
+        let says = !part.is_empty() && part != b"..." && part != "…".as_bytes();
+        says.then(|| part.to_vec())
+    };
+    match delimiter(text) {
+        Some(at) => named(&text[..at]).or_else(|| named(&text[at + 2..])),
+        None => named(text),
+    }
+}
+
+/// The second `@@` of a header: one that no word goes on from (`@@count` is a name in Ruby).
+fn delimiter(text: &[u8]) -> Option<usize> {
+    let ends = |at: &usize| text.get(at + 2).is_none_or(u8::is_ascii_whitespace);
+    text.find_iter(b"@@").find(ends)
 }
 
 /// Applies chunks in order.
@@ -139,11 +164,12 @@ fn missed(old: &[&[u8]], lines: &[&[u8]], from: usize) -> Refusal {
         })
         .max();
     let (same, start) = best.map_or((0, 0), |(same, _, start)| (same, start));
-    let message = format!(
-        "the chunk's lines are nowhere in the file; line {} is the first that differs",
-        start + same + 1
-    );
-    refuse("hunk-not-found", message)
+    let line = start + same;
+    let why = match (old.get(same), lines.get(line)) {
+        (Some(want), Some(have)) => difference(line, want, have),
+        _ => format!("the file ends before line {}", line + 1),
+    };
+    refuse("hunk-not-found", format!("the chunk's lines are nowhere in the file; {why}"))
         .expected(old.get(same).copied().unwrap_or_default())
         .found(lines.get(start + same).copied().unwrap_or(b"the end of the file"))
 }
@@ -198,6 +224,30 @@ mod tests {
             run(&[chunk(&["fn b"], &["-fn a", "+fn z"])], text),
             Err("hunks-out-of-order".into())
         );
+    }
+
+    #[test]
+    fn a_header_names_a_line_or_nothing() {
+        let name =
+            |rest: &str| anchor_of(rest.as_bytes()).map(|name| String::from_utf8(name).unwrap());
+        for rest in ["", " @@", " ... @@", " ...", " … @@", " -1,2 +1,2 @@", " -5,3 +5,3 @@ fn f"]
+        {
+            assert_eq!(name(rest), None, "{rest}");
+        }
+        for rest in [" fn f", " fn f @@", " @@ fn f", " ... @@ fn f", "fn f"] {
+            assert_eq!(name(rest).as_deref(), Some("fn f"), "{rest}");
+        }
+        assert_eq!(name(" @@count = 1").as_deref(), Some("@@count = 1"));
+    }
+
+    #[test]
+    fn a_miss_says_what_is_different() {
+        let change = [chunk(&[], &[" a", "-b", "+c"])];
+        let told = |old: &str| apply(&change, old.as_bytes()).unwrap_err().message;
+        assert!(told("a\nx\n").contains("line 2 of the file is not"), "{}", told("a\nx\n"));
+        assert!(told("a\n  b\n").contains("white space"));
+        assert!(told("a\r\nb\r\n").contains("CR LF"));
+        assert!(told("a\n").contains("ends before line 2"));
     }
 
     #[test]

@@ -38,6 +38,11 @@ impl<'a> Cursor<'a> {
         self.lines.get(at).map(|line| line.text)
     }
 
+    /// All lines of the document.
+    pub(super) fn lines(&self) -> &'a [RawLine<'a>] {
+        self.lines
+    }
+
     /// The index of the current line.
     pub(super) fn at(&self) -> usize {
         self.at

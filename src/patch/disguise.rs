@@ -14,7 +14,7 @@ pub(super) enum GitFile {
     Modules,
     /// `.gitattributes`: filters and merge drivers.
     Attributes,
-    /// `.gitconfig`: configuration that an include may read.
+    /// `.gitconfig`: configuration that an include may read; `.lfsconfig`.
     Config,
 }
 
@@ -25,7 +25,8 @@ pub(super) fn git_file(component: &[u8]) -> Option<GitFile> {
         ".git" => Some(GitFile::Git),
         ".gitmodules" => Some(GitFile::Modules),
         ".gitattributes" => Some(GitFile::Attributes),
-        ".gitconfig" => Some(GitFile::Config),
+        // LFS asks the server that its file names, and sends credentials there.
+        ".gitconfig" | ".lfsconfig" => Some(GitFile::Config),
         _ if is_short_name(&name) => Some(GitFile::Git),
         _ => None,
     }
@@ -90,6 +91,7 @@ mod tests {
         assert_eq!(git_file(b".gitModules "), Some(GitFile::Modules));
         assert_eq!(git_file(b".GITATTRIBUTES:x"), Some(GitFile::Attributes));
         assert_eq!(git_file(b".gitconfig"), Some(GitFile::Config));
+        assert_eq!(git_file(b".LfsConfig"), Some(GitFile::Config));
     }
 
     #[test]

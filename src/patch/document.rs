@@ -8,10 +8,12 @@ use super::cursor::{Cursor, fence, is_mail_start};
 use super::envelope;
 use super::file::{Body, FilePatch, Patch};
 use super::gap::{Gap, Join};
+use super::loose;
+use super::packed;
 use super::refuse::{Detail, refuse};
 use super::rules::Rules;
 use super::section;
-use crate::model::Refusal;
+use crate::model::{Refusal, Repair};
 
 /// Reads a diff: git's unified format in all its forms, or an `apply_patch` envelope.
 ///
@@ -19,10 +21,22 @@ use crate::model::Refusal;
 /// them against the base.
 pub fn parse(diff: &[u8], rules: &Rules) -> Result<Patch, Refusal> {
     let source = bytes::read(diff, rules)?;
+    match packed::unpack(diff) {
+        Some(inner) => {
+            let mut patch = read(&bytes::read(inner.as_bytes(), rules)?, rules)?;
+            let detail = "the diff was a string of a JSON answer".to_owned();
+            patch.repairs.insert(0, Repair { code: "json".to_owned(), detail });
+            Ok(patch)
+        }
+        None => read(&source, rules),
+    }
+}
+
+fn read(source: &Source<'_>, rules: &Rules) -> Result<Patch, Refusal> {
     refuse_foreign_formats(&source.lines)?;
     let patch = match envelope::find(&source.lines) {
-        Some(_) => envelope::parse(&source)?,
-        None => Document::new(&source, rules).read()?,
+        Some(_) => envelope::parse(source)?,
+        None => Document::new(source, rules).read()?,
     };
     check_size(&patch, rules)?;
     check_paths_once(&patch)?;
@@ -107,6 +121,37 @@ struct Document<'a> {
     several: bool,
     /// The document is a mail.
     in_mail: bool,
+    /// Sections whose hunks have no line numbers.
+    loose: Loose,
+}
+
+/// Which sections there are, by what git does with them when it does not read hunks without numbers.
+#[derive(Default)]
+struct Loose {
+    /// It refuses the whole diff.
+    refused: bool,
+    /// It overlooks the section.
+    overlooked: bool,
+    /// It reads the section.
+    read: bool,
+}
+
+impl Loose {
+    fn note(&mut self, file: &FilePatch, git: bool) {
+        match (&file.body, git) {
+            (Body::Chunks(_), true) => self.refused = true,
+            (Body::Chunks(_) | Body::Whole(_), _) => self.overlooked = true,
+            _ => self.read = true,
+        }
+    }
+
+    /// A diff that git would read in part has two meanings.
+    fn check(&self) -> Result<(), Refusal> {
+        match self.overlooked && self.read && !self.refused {
+            true => Err(loose::numbers("some files' hunks have line numbers and some have not")),
+            false => Ok(()),
+        }
+    }
 }
 
 impl<'a> Document<'a> {
@@ -124,6 +169,7 @@ impl<'a> Document<'a> {
             fenced: false,
             several: false,
             in_mail,
+            loose: Loose::default(),
         }
     }
 
@@ -176,6 +222,7 @@ impl<'a> Document<'a> {
             ));
         }
         self.fenced = self.fence.is_some();
+        self.loose.note(&file, git);
         self.files.push(file);
         self.gap = Gap::default();
         Ok(())
@@ -274,11 +321,9 @@ impl<'a> Document<'a> {
 
     fn finish(mut self) -> Result<Patch, Refusal> {
         if self.files.is_empty() {
-            return Err(refuse(
-                "not-a-diff",
-                "there is no diff in the answer: send git's unified format or a `*** Begin Patch` envelope",
-            ));
+            return Err(packed::missing(self.cursor.lines()));
         }
+        self.loose.check()?;
         // What follows a closed fence is prose, whatever its lines start with.
         if !self.gap.closed {
             self.check_stray()?;

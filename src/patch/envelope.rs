@@ -3,7 +3,7 @@
 //! Never here: finding a chunk's place (see `chunks`).
 
 use super::bytes::{RawLine, Source};
-use super::chunks::Chunk;
+use super::chunks::{Chunk, anchor_of};
 use super::cursor;
 use super::file::{Body, FilePatch, Line, LineKind, Patch, Prefix};
 use super::mode;
@@ -19,30 +19,54 @@ pub(super) fn find(lines: &[RawLine<'_>]) -> Option<usize> {
     lines.iter().position(|line| line.text.trim_ascii_end() == BEGIN)
 }
 
-/// Reads the only envelope of a document.
+/// Reads the envelope of a document, or several that follow each other with nothing but blank lines and
+/// Markdown fences between them.
 pub(super) fn parse(source: &Source<'_>) -> Result<Patch, Refusal> {
     let lines = &source.lines;
-    let begin = find(lines).unwrap_or(0);
-    let end = lines.iter().position(|line| line.text.trim_ascii_end() == END);
-    let end = end.filter(|end| *end > begin).ok_or_else(|| {
-        refuse("truncated", "the envelope has no `*** End Patch`: the diff seems to be cut off")
-    })?;
-    let outside = || lines[..begin].iter().chain(&lines[end + 1..]);
-    let other = |line: &&RawLine<'_>| {
+    let mut files = Vec::new();
+    let mut outside: Vec<&RawLine<'_>> = Vec::new();
+    let (mut at, mut count) = (0, 0);
+    while let Some(begin) = find(&lines[at..]).map(|found| at + found) {
+        let between = &lines[at..begin];
+        if count > 0 && !between.iter().all(is_between) {
+            return Err(several());
+        }
+        outside.extend(between);
+        let end = lines[begin..].iter().position(|line| line.text.trim_ascii_end() == END);
+        let end = begin + end.ok_or_else(cut_off)?;
+        files.extend(Reader { lines: &lines[begin + 1..end], at: 0, first: begin + 2 }.files()?);
+        (at, count) = (end + 1, count + 1);
+    }
+    outside.extend(&lines[at..]);
+    let other = |line: &&&RawLine<'_>| {
         line.text.starts_with(b"diff --git ")
             || line.text.starts_with(b"+++ ")
             || line.text.starts_with(b"*** ")
     };
-    if outside().any(|line| other(&line)) {
-        return Err(refuse("several-diffs", "beside the envelope there is another diff: send one"));
+    if outside.iter().any(|line| other(&line)) {
+        return Err(several());
     }
-    let files = Reader { lines: &lines[begin + 1..end], at: 0, first: begin + 2 }.files()?;
-    let mut repairs = repairs(outside());
+    let mut repairs = repairs(outside.into_iter());
     if source.mark {
         let detail = "a byte order mark before the diff was taken off".to_owned();
         repairs.push(Repair { code: "byte-order-mark".to_owned(), detail });
     }
-    Ok(Patch { files, repairs, crlf: source.crlf, several: false })
+    Ok(Patch { files, repairs, crlf: source.crlf, several: count > 1 })
+}
+
+fn is_between(line: &RawLine<'_>) -> bool {
+    line.text.trim_ascii().is_empty() || cursor::fence(line.text).is_some()
+}
+
+fn several() -> Refusal {
+    refuse(
+        "several-diffs",
+        "beside the envelope there is another diff: send one, or envelopes right after each other",
+    )
+}
+
+fn cut_off() -> Refusal {
+    refuse("truncated", "the envelope has no `*** End Patch`: the diff seems to be cut off")
 }
 
 fn repairs<'a>(outside: impl Iterator<Item = &'a RawLine<'a>>) -> Vec<Repair> {
@@ -124,13 +148,19 @@ impl<'a> Reader<'a> {
     /// The contents of a new file: added lines only.
     fn whole(&mut self) -> Result<Vec<u8>, Refusal> {
         let mut body = Vec::new();
+        let mut ended = false;
         while let Some(text) = self.text().filter(|text| !text.starts_with(b"*** ")) {
             match text.strip_prefix(b"+") {
+                // It may be a line of the file that lost its sign, or nothing.
+                Some(_) if ended => {
+                    return Err(self
+                        .bad("follows an empty line: an empty line of a new file is a `+` alone"));
+                }
                 Some(line) => {
                     body.extend_from_slice(line);
                     body.push(b'\n');
                 }
-                None if text.is_empty() => {}
+                None if text.is_empty() => ended = true,
                 None => {
                     return Err(self.bad("should start with `+`, as all lines of a new file do"));
                 }
@@ -143,7 +173,10 @@ impl<'a> Reader<'a> {
     fn chunks(&mut self) -> Result<Vec<Chunk>, Refusal> {
         let mut chunks: Vec<Chunk> = Vec::new();
         let mut chunk = Chunk::default();
+        // Lines at the end without even the space of a context line.
+        let mut empty = 0;
         while let Some(text) = self.text() {
+            empty = if text.is_empty() { empty + 1 } else { 0 };
             if text == END_OF_FILE {
                 chunk.at_end = true;
                 chunks.push(std::mem::take(&mut chunk));
@@ -153,20 +186,14 @@ impl<'a> Reader<'a> {
                 if !chunk.lines.is_empty() {
                     chunks.push(std::mem::take(&mut chunk));
                 }
-                chunk.anchors.extend(anchor(rest));
+                chunk.anchors.extend(anchor_of(rest));
             } else {
                 chunk.lines.push(self.line(text)?);
             }
             self.at += 1;
         }
-        while chunk
-            .lines
-            .last()
-            .is_some_and(|line| line.kind == LineKind::Context && line.text == b"\n")
-        {
-            // A blank line before the next file is no context.
-            chunk.lines.pop();
-        }
+        // An empty line before the next file is no context.
+        chunk.lines.truncate(chunk.lines.len().saturating_sub(empty));
         if !chunk.lines.is_empty() {
             chunks.push(chunk);
         } else if !chunk.anchors.is_empty() {
@@ -195,13 +222,6 @@ impl<'a> Reader<'a> {
         refuse("bad-envelope", format!("line {} of the diff {why}", self.first + self.at))
             .found(self.text().unwrap_or(END))
     }
-}
-
-/// The text of an `@@` line. Line numbers, which the format does not have, say nothing.
-fn anchor(rest: &[u8]) -> Option<Vec<u8>> {
-    let text = rest.trim_ascii();
-    let numbers = text.starts_with(b"-") && text.contains(&b'+') && text.ends_with(b"@@");
-    (!text.is_empty() && !numbers).then(|| text.to_vec())
 }
 
 fn file(old: Option<Vec<u8>>, new: Option<Vec<u8>>, change: ChangeKind, body: Body) -> FilePatch {
@@ -249,6 +269,18 @@ mod tests {
     }
 
     #[test]
+    fn a_blank_context_line_counts_and_an_empty_one_before_the_next_file_does_not() {
+        let update = |tail: &str| {
+            let text =
+                format!("*** Begin Patch\n*** Update File: a\n-x\n+y\n{tail}*** End Patch\n");
+            let patch = read(&text).unwrap();
+            patch.files()[0].apply(Some(b"x\nz\n")).map_err(|refusal| refusal.code)
+        };
+        assert_eq!(update("\n\n"), Ok(Some(b"y\nz\n".to_vec())));
+        assert_eq!(update(" \n"), Err("hunk-not-found".into()));
+    }
+
+    #[test]
     fn form_is_strict() {
         let wrap = |inside: &str| format!("*** Begin Patch\n{inside}*** End Patch\n");
         assert_eq!(read("*** Begin Patch\n*** Delete File: x\n"), Err("truncated".into()));
@@ -257,8 +289,16 @@ mod tests {
         assert_eq!(read(&wrap("*** Update File: x\n")), Err("no-hunks".into()));
         assert_eq!(read(&wrap("*** Update File: x\n a\n")), Err("no-change".into()));
         assert_eq!(read(&wrap("junk\n")), Err("bad-envelope".into()));
-        let two = wrap("*** Delete File: x\n").repeat(2);
-        assert_eq!(read(&two), Err("several-diffs".into()));
+        let two = wrap("*** Delete File: x\n") + "\n" + &wrap("*** Delete File: y\n");
+        assert_eq!(read(&two).map(|patch| (patch.files().len(), patch.several)), Ok((2, true)));
+        let same = wrap("*** Delete File: x\n").repeat(2);
+        assert_eq!(read(&same), Err("path-twice".into()));
+        let choice = two.replace("\n\n", "\nOr instead:\n");
+        assert_eq!(read(&choice), Err("several-diffs".into()));
+        let beside = two.replace("\n\n", "\n+++ b/x\n");
+        assert_eq!(read(&beside), Err("several-diffs".into()));
+        assert_eq!(read(&wrap("*** Add File: x\n+a\n\n+b\n")), Err("bad-envelope".into()));
+        assert!(read(&wrap("*** Add File: x\n+a\n\n*** Delete File: y\n")).is_ok());
         assert_eq!(
             read(&wrap("*** Delete File: x\n*** Delete File: x\n")),
             Err("path-twice".into())

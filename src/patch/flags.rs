@@ -67,6 +67,7 @@ fn mode_flag(old: Option<u32>, new: Option<u32>) -> Option<(&'static str, String
 fn unseen(file: &FilePatch) -> Option<(&'static str, &'static str)> {
     let mut invisible = false;
     for line in file.added_lines() {
+        invisible |= has_control(line);
         if line.is_ascii() {
             continue;
         }
@@ -80,6 +81,14 @@ fn unseen(file: &FilePatch) -> Option<(&'static str, &'static str)> {
         invisible |= characters.any(disguise::is_invisible);
     }
     invisible.then_some(("invisible-characters", "added lines hold characters that can't be seen"))
+}
+
+/// Whether a line holds a character that moves a terminal's cursor or hides text there. Tabs and form
+/// feeds are common in sources, and a carriage return at the end of a line is its own.
+fn has_control(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    line.iter().any(|byte| byte.is_ascii_control() && !matches!(byte, b'\t' | 0x0c))
 }
 
 /// Whether a path looks like a test.
@@ -108,6 +117,16 @@ mod tests {
         }
         for path in ["src/latest.rs", "contest/a.py", "protest.js"] {
             assert!(!is_test(path.as_bytes()), "{path}");
+        }
+    }
+
+    #[test]
+    fn characters_that_a_terminal_obeys_are_seen() {
+        for line in [&b"a\rb\n"[..], b"\x1b[2Ka\n", b"a\x08b", b"\x00"] {
+            assert!(has_control(line), "{line:?}");
+        }
+        for line in [&b"\ta\x0c\n"[..], b"a\r\n", b"a\r", b""] {
+            assert!(!has_control(line), "{line:?}");
         }
     }
 

@@ -256,6 +256,13 @@ fn collect(cursor: &Cursor<'_>, start: usize) -> Result<(Vec<Line>, usize), Refu
     Ok((lines, end))
 }
 
+/// The lines of a hunk that has no counts: up to where it visibly ends.
+pub(super) fn uncounted(cursor: &mut Cursor<'_>) -> Result<Vec<Line>, Refusal> {
+    let (lines, end) = collect(cursor, cursor.at())?;
+    cursor.move_to(end);
+    Ok(lines)
+}
+
 fn undecided(at: usize) -> Refusal {
     refuse(
         "hunk-counts",

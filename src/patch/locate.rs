@@ -157,8 +157,14 @@ impl<'a> Image<'a> {
     fn moved(&self, hunk: &Hunk, old: &[&[u8]], wanted: usize) -> Option<Refusal> {
         let at = (0..self.lines.len()).find(|at| self.fits(*at, old))?;
         let (place, instead) = match hunk.old_start <= 1 {
+            // It stands at its line, but the file goes on behind it.
+            true if at == wanted => ("the end", "give context lines after the change"),
             true => ("the start", "give the right line number"),
             false => ("the end", "give context lines after the change"),
+        };
+        let wanted = match place {
+            "the end" => self.lines.len().saturating_sub(old.len()),
+            _ => wanted,
         };
         let refusal = refuse(
             "hunk-anchor",
@@ -216,7 +222,7 @@ impl<'a> Image<'a> {
 }
 
 /// What is different about two lines, when it can't be seen.
-fn difference(line: usize, want: &[u8], have: &[u8]) -> String {
+pub(super) fn difference(line: usize, want: &[u8], have: &[u8]) -> String {
     let number = line + 1;
     let trimmed = |text: &'_ [u8]| text.trim_ascii().to_vec();
     if want.ends_with(b"\n") != have.ends_with(b"\n") && quote(want) == quote(have) {

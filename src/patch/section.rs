@@ -7,6 +7,7 @@ use super::cursor::Cursor;
 use super::file::{Body, FilePatch, Hunk, Index};
 use super::header::{self, Header};
 use super::hunks;
+use super::loose;
 use super::mode;
 use super::names::Name;
 use super::prefix::{self, Names};
@@ -30,6 +31,9 @@ pub(super) fn plain(cursor: &mut Cursor<'_>) -> Result<FilePatch, Refusal> {
     let header = Header { minus, plus, ..Header::default() };
     let mut names = names_of(&header)?;
     let path = names.path().to_vec();
+    if loose::is_header(cursor.text()) {
+        return loose_plain(cursor, names).map_err(|refusal| refusal.at(&path));
+    }
     let hunks = hunks::read(cursor).map_err(|refusal| refusal.at(&path))?;
     prefix::apply_epochs(&header, &hunks, &mut names);
     let change = match (&names.old, &names.new) {
@@ -45,6 +49,24 @@ pub(super) fn plain(cursor: &mut Cursor<'_>) -> Result<FilePatch, Refusal> {
     };
     check(&file).map_err(|refusal| refusal.at(&path))?;
     Ok(file)
+}
+
+/// A section whose hunks have no line numbers.
+fn loose_plain(cursor: &mut Cursor<'_>, names: Names) -> Result<FilePatch, Refusal> {
+    let chunks = loose::read(cursor)?;
+    match (&names.old, &names.new) {
+        (None, _) => {
+            let bytes = loose::contents(&chunks).ok_or_else(not_only_added)?;
+            let new_mode = Some(mode::FILE);
+            Ok(FilePatch { new_mode, ..empty(names, ChangeKind::Added, Body::Whole(bytes)) })
+        }
+        (_, None) => Err(loose::numbers("a deletion has no line numbers")),
+        _ => Ok(empty(names, ChangeKind::Modified, Body::Chunks(chunks))),
+    }
+}
+
+fn not_only_added() -> Refusal {
+    refuse("contradiction", "a new file has one hunk (`@@ -0,0 +1,N @@`) with added lines only")
 }
 
 fn empty(names: Names, change: ChangeKind, body: Body) -> FilePatch {
@@ -118,6 +140,7 @@ fn body(cursor: &mut Cursor<'_>, header: &Header) -> Result<Body, Refusal> {
         return binary::read(cursor).map(Body::Binary);
     }
     match (text.starts_with(b"@@"), header.minus.is_some()) {
+        (true, true) if loose::is_header(text) => loose::read(cursor).map(Body::Chunks),
         (true, true) => hunks::read(cursor).map(Body::Hunks),
         (false, false) if lost_contents(cursor, header) => Err(refuse(
             "truncated",
@@ -205,14 +228,18 @@ fn usable(index: &Index) -> bool {
 
 /// The hunks must fit what is done to the file.
 fn check(file: &FilePatch) -> Result<(), Refusal> {
+    let more = file.change != ChangeKind::Modified || file.new_mode.is_some();
+    if matches!(file.body, Body::Chunks(_)) && more {
+        // Git would do what the header says and leave the hunks out.
+        return Err(loose::numbers(
+            "the header changes more than lines, and a hunk has no numbers",
+        ));
+    }
     let Body::Hunks(hunks) = &file.body else { return Ok(()) };
     let old = hunks.iter().any(|hunk| hunk.old().next().is_some());
     let new = hunks.iter().any(|hunk| hunk.new_lines().next().is_some());
     match file.change {
-        ChangeKind::Added if old || hunks.len() > 1 => Err(refuse(
-            "contradiction",
-            "a new file has one hunk (`@@ -0,0 +1,N @@`) with added lines only",
-        )),
+        ChangeKind::Added if old || hunks.len() > 1 => Err(not_only_added()),
         ChangeKind::Deleted if new => {
             Err(refuse("contradiction", "a deleted file keeps no lines and gets no new ones"))
         }

@@ -1,6 +1,7 @@
 //! The other real phases: admission, gates, consensus, judges, synthesizer.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -10,7 +11,9 @@ use super::memory::Memory;
 use super::{Admit, PipelineError, Prove};
 use crate::gate::{BaseGates, GateError, Gatekeeper, gated};
 use crate::journal::{Entry, RunDir};
-use crate::model::{Admission, CandidateId, EventSink, Flag, GatePlan, GateReport, TreeId};
+use crate::model::{
+    Admission, CandidateId, EventSink, Flag, GatePlan, GateReport, RunEvent, TreeId,
+};
 use crate::patch::{self, Rules};
 use crate::repo::{GateLayer, Store};
 
@@ -67,6 +70,8 @@ pub struct GateProve {
     pub memory: Arc<Memory>,
     /// Masks what the gates print: they may be given secrets by name, and judges read their reports.
     pub dir: RunDir,
+    /// What was gated in this run: a submission's tree is its candidate's, too.
+    pub done: Mutex<BTreeMap<TreeId, Vec<GateReport>>>,
 }
 
 impl GateProve {
@@ -113,6 +118,43 @@ fn ran(gates: &BaseGates) -> bool {
     !gates.reports.iter().any(|report| report.verdict.is_infra())
 }
 
+impl GateProve {
+    /// The gates on a tree, told to `events`. A tree that was gated in this run is not gated again, unless
+    /// a gate could not run.
+    pub(super) async fn gates(
+        &self,
+        id: &CandidateId,
+        tree: &TreeId,
+        events: &EventSink,
+    ) -> Result<Vec<GateReport>, PipelineError> {
+        let known = self.done().get(tree).cloned();
+        if let Some(reports) = known {
+            for report in &reports {
+                events
+                    .send(RunEvent::Gated { candidate: Some(id.clone()), report: report.clone() });
+            }
+            return Ok(reports);
+        }
+        let base = match self.base_gates().await {
+            Err(_) if self.cancel.is_cancelled() => return Ok(Vec::new()),
+            base => base?,
+        };
+        let reports = match self.keeper.candidate(id, tree, base, events, &self.cancel).await {
+            // What was not proved stays without a report, and no report is no proof.
+            Err(GateError::Cancelled) => return Ok(Vec::new()),
+            reports => self.masked(reports?),
+        };
+        if !reports.iter().any(|report| report.verdict.is_infra()) {
+            self.done().insert(tree.clone(), reports.clone());
+        }
+        Ok(reports)
+    }
+
+    fn done(&self) -> MutexGuard<'_, BTreeMap<TreeId, Vec<GateReport>>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Prove for Arc<GateProve> {
     fn base(&self) -> BoxFuture<'_, Result<Vec<GateReport>, PipelineError>> {
         async move { Ok(self.masked(self.base_gates().await?.reports.clone())) }.boxed()
@@ -123,17 +165,6 @@ impl Prove for Arc<GateProve> {
         id: &'a CandidateId,
         tree: &'a TreeId,
     ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>> {
-        async move {
-            let base = match self.base_gates().await {
-                Err(_) if self.cancel.is_cancelled() => return Ok(Vec::new()),
-                base => base?,
-            };
-            match self.keeper.candidate(id, tree, base, &self.events, &self.cancel).await {
-                // What was not proved stays without a report, and no report is no proof.
-                Err(GateError::Cancelled) => Ok(Vec::new()),
-                reports => Ok(self.masked(reports?)),
-            }
-        }
-        .boxed()
+        self.gates(id, tree, &self.events).boxed()
     }
 }

@@ -1,12 +1,12 @@
 //! From a finished run to the user's repository: the one step that writes there, and only when asked.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::PipelineError;
 use super::decide::Standing;
 use crate::journal::RunDir;
 use crate::model::{CandidateId, CommitId, RunRecord, TreeId};
-use crate::repo::{Applied, ApplyTo, Store, StorePaths, UserRepo, apply_tree};
+use crate::repo::{Applied, ApplyTo, Store, StorePaths, UserRepo, apply_tree, top_of};
 
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,11 @@ pub struct Moved {
     pub diff: Vec<u8>,
     tree: TreeId,
     onto: TreeId,
+}
+
+/// The working tree that a run was made on, by the bytes of its path.
+pub fn repository_of(run: &Path) -> Option<PathBuf> {
+    top_of(run)
 }
 
 /// A candidate on its way into the user's repository.

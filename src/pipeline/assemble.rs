@@ -10,16 +10,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::adapters::{GateProve, PatchAdmit};
 use super::frame::Frame;
+use super::heal::Clinic;
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, lay};
 use super::memory::Memory;
 use super::models::{Models, unpriced};
 use super::python;
 use super::run::{Assignment, Given, Stopped, execute};
+use super::side::SideDesk;
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
-use super::{Admit, Fuse, Judge, Phases, PipelineError, Weigh};
+use super::{Admit, Fuse, Judge, Phases, PipelineError, Side, Weigh};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
@@ -258,6 +260,7 @@ impl Builder {
         let fencer = Fencer::new(self.dir.fence_secret()?);
         let listening = (self.tell.sink(), self.cancel.clone());
         let (judge, fuse) = judging(plan, &self.layers, &models, &fencer, &self.store, listening)?;
+        let side = side(plan, &self.layers, &models, &fencer, &self.cancel)?;
         let prove = Arc::new(self.prove()?);
         let work = match self.frame.kind {
             RunKind::Run => Some(self.work(models, fencer, prove.clone()).await?),
@@ -270,6 +273,7 @@ impl Builder {
             weigh: weigh(&self.store, plan),
             judge,
             fuse,
+            side,
         })
     }
 
@@ -282,17 +286,20 @@ impl Builder {
         let workers = &self.frame.plan.workers;
         let limits =
             JobLimits { ceiling: Duration::from_secs(workers.job_seconds), ..JobLimits::default() };
+        let voice = Voice::new(self.layers.templates.clone(), fencer.clone());
         Ok(LoopWork::new(Shop {
             store: self.store.clone(),
-            prove,
+            prove: prove.clone(),
             models,
             registry: self.registry().await?,
             tools: self.frame.tools.clone(),
             jobs: JobBook::new(limits),
             templates: self.layers.templates.clone(),
-            voice: Voice::new(self.layers.templates.clone(), fencer.clone()),
+            clinic: (workers.heal_rounds > 0).then(|| self.clinic(&voice, &prove)),
+            voice,
             fencer,
             instructions: self.frame.instructions(),
+            prior: self.frame.prior.clone(),
             launcher: self.sandbox.launcher.clone(),
             plan: self.frame.plan.clone(),
             turns: Turns::new(match self.frame.plan.limits.max_turns {
@@ -302,6 +309,19 @@ impl Builder {
             memory: self.memory.clone(),
             events: self.tell.sink(),
         }))
+    }
+
+    fn clinic(&self, voice: &Voice, prove: &Arc<GateProve>) -> Arc<Clinic> {
+        Arc::new(Clinic {
+            prove: prove.clone(),
+            admit: patch_admit(&self.store, &self.frame.plan),
+            store: self.store.clone(),
+            memory: self.memory.clone(),
+            dir: self.dir.clone(),
+            voice: voice.clone(),
+            events: self.tell.sink(),
+            rounds: self.frame.plan.workers.heal_rounds,
+        })
     }
 
     /// The workers' tools but for the one that makes nested workers, which belongs to one worker run.
@@ -352,6 +372,7 @@ impl Builder {
             under_workers: tokio::sync::OnceCell::new(),
             memory: self.memory.clone(),
             dir: self.dir.clone(),
+            done: std::sync::Mutex::default(),
         })
     }
 
@@ -407,6 +428,15 @@ impl Builder {
                 ),
             );
         }
+        for path in &self.frame.absent {
+            warn(
+                "not-carried",
+                format!(
+                    "{path} of the checkout was not carried along: it is not there; install it, or take it out of \
+                     `carry`"
+                ),
+            );
+        }
         if plan.gates.check.is_none() && plan.gates.test.is_none() {
             warn(
                 "only-applied",
@@ -448,11 +478,11 @@ pub(super) fn assignment(
 }
 
 pub(super) fn admit(store: &Arc<Store>, plan: &Plan) -> Box<dyn Admit> {
-    Box::new(PatchAdmit {
-        store: store.clone(),
-        rules: rules(&plan.patch),
-        gates: plan.gates.clone(),
-    })
+    Box::new(patch_admit(store, plan))
+}
+
+fn patch_admit(store: &Arc<Store>, plan: &Plan) -> PatchAdmit {
+    PatchAdmit { store: store.clone(), rules: rules(&plan.patch), gates: plan.gates.clone() }
 }
 
 pub(super) fn weigh(store: &Arc<Store>, plan: &Plan) -> Box<dyn Weigh> {
@@ -486,6 +516,25 @@ pub(super) fn judging(
         None => None,
     };
     Ok((Some(Box::new(desk)), fuse))
+}
+
+/// Who makes the side calls, where the plan has any.
+pub(super) fn side(
+    plan: &Plan,
+    layers: &Layers,
+    models: &Models,
+    fencer: &Fencer,
+    cancel: &CancellationToken,
+) -> Result<Option<Box<dyn Side>>, PipelineError> {
+    let Some(model) = &plan.side else { return Ok(None) };
+    Ok(Some(Box::new(SideDesk {
+        model: model.clone(),
+        provider: models.provider(model)?,
+        templates: layers.templates.clone(),
+        fencer: fencer.clone(),
+        max_output_tokens: plan.worker_limits.max_output_tokens,
+        cancel: cancel.clone(),
+    })))
 }
 
 /// Whether every tool that the config switches is one of this version, whether or not it is offered here.

@@ -125,9 +125,13 @@ fn failures(lanes: &[LaneRecord], name: impl Fn(&LaneRecord) -> String) -> Strin
     let mut said: Vec<String> = Vec::new();
     for lane in lanes {
         if let Stop::Failed { message, .. } = &lane.stop {
-            let line = format!("{}: {message}", name(lane));
-            if !said.contains(&line) {
-                said.push(line);
+            // What the servers before a fallback said counts as much.
+            let before = lane.unanswered.iter();
+            let before = before.map(|left| format!("{}: {}", left.model, left.message));
+            for line in before.chain([format!("{}: {message}", name(lane))]) {
+                if !said.contains(&line) {
+                    said.push(line);
+                }
             }
         }
     }

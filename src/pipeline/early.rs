@@ -269,6 +269,7 @@ mod tests {
         let lane = |name: &str, model: &str, stop, calls, tokens, dollars| LaneRecord {
             lane: LaneId::new(name),
             model: model.into(),
+            unanswered: Vec::new(),
             stop,
             candidate: None,
             why_none: None,
@@ -280,6 +281,8 @@ mod tests {
                 ..Usage::default()
             },
             millis: 0,
+            jobs_ended: 0,
+            healed: 0,
         };
         let lanes = [
             lane("a/1", "a", Stop::Submitted, 2, 100, 10),

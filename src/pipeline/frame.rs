@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layers::{LayerFiles, lay, layer_files};
 use super::models::provider_names;
+use super::prior::earlier;
 use super::run::Given;
 use super::{Commission, Equipment, PipelineError, Survey};
 use crate::config::{Config, content_hash};
@@ -53,6 +54,9 @@ pub struct Frame {
     pub left_out: u32,
     /// Directories of the checkout that the gates need.
     pub carry: Vec<String>,
+    /// Paths that the config carries along by name and that the checkout does not have.
+    #[serde(default)]
+    pub(super) absent: Vec<String>,
     /// Tools that the config switches on or off.
     pub tools: BTreeMap<String, bool>,
     /// The repository's `bakeoff.toml` in the base.
@@ -60,6 +64,9 @@ pub struct Frame {
     /// The hash of what trust was given to, if the repository holds any such file.
     pub trust_hash: Option<String>,
     pub(super) instructions: Option<String>,
+    /// What earlier runs left, as it was when the run began.
+    #[serde(default)]
+    pub(super) prior: Vec<String>,
     pub(super) trusted: bool,
     pub(super) layers: Vec<LayerFiles>,
     given: Vec<KeptDiff>,
@@ -92,12 +99,14 @@ impl Frame {
             top: survey.top().as_os_str().as_bytes().to_vec(),
             left_out: if plan.dirty { 0 } else { dirty.tracked + dirty.untracked },
             carry: carry(survey, config, plan),
+            absent: absent(survey, config),
             tools: config.tools.iter().map(|(name, on)| (name.clone(), on.value)).collect(),
             config_text: survey.config_text()?,
             trust_hash: (files.len() > 0).then(|| content_hash(files)),
             instructions: survey
                 .file(INSTRUCTIONS_FILE)
                 .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+            prior: earlier(&equipment.state, survey.top(), plan.prior, dir.id())?,
             trusted: equipment.trusted,
             layers: layer_files(survey, &equipment.user, equipment.trusted)?,
             given: keep(&commission.given, dir.artifacts())?,
@@ -225,4 +234,12 @@ fn carry(survey: &Survey, config: &Config, plan: &Plan) -> Vec<String> {
         true => set.value.clone(),
         false => survey.detect(&plan.gates.dir).carry,
     }
+}
+
+/// Who names a path to carry along expects it to be there. What is only found by the repository's kind
+/// may not be installed, and nobody misses it.
+fn absent(survey: &Survey, config: &Config) -> Vec<String> {
+    let set = &config.gates.carry;
+    let is_absent = |path: &&String| survey.top().join(path).symlink_metadata().is_err();
+    set.value.iter().filter(|_| set.is_set()).filter(is_absent).cloned().collect()
 }

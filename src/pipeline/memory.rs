@@ -17,7 +17,8 @@ use super::frame::Frame;
 use crate::journal::{Artifacts, Entry, JournalError, Read, RunDir};
 use crate::model::chat::{Delta, Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Claim, Enough, GateReport, LaneId, Resumption, Stop, TreeId, Usage,
+    ArtifactId, Claim, Enough, GateReport, LaneId, ModelRef, Resumption, Stop, TreeId, Unanswered,
+    Usage,
 };
 use crate::provider::{ErrorClass, Provider, ProviderError};
 
@@ -79,6 +80,16 @@ struct KeptAttempt {
     usage: Usage,
     millis: u64,
     transcript: Vec<Message>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fallback: Option<ModelRef>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unanswered: Vec<Unanswered>,
+    #[serde(default)]
+    jobs_ended: u32,
+    #[serde(default)]
+    survivors: Vec<String>,
+    #[serde(default)]
+    healed: u32,
 }
 
 impl Memory {
@@ -258,6 +269,12 @@ impl Memory {
         }
     }
 
+    /// The model that a lane's last request went to, by its name on its server.
+    pub(super) fn last_model(&self, lane: &LaneId) -> Result<Option<String>, JournalError> {
+        let request = self.asked.get(lane).map(|id| self.artifact::<ModelRequest>(id));
+        Ok(request.transpose()?.map(|request| request.model))
+    }
+
     /// A worker run that ended. Failed and cancelled ones are tried again, except in a replay.
     pub(super) fn attempt(&self, lane: &LaneId) -> Result<Option<Attempt>, JournalError> {
         let Some(id) = self.attempts.get(lane) else { return Ok(None) };
@@ -267,12 +284,17 @@ impl Memory {
         if !over && !self.is_replay() && self.enough.is_none() {
             return Ok(None);
         }
+        self.reused().lanes += 1;
+        self.kept(id).map(Some)
+    }
+
+    fn kept(&self, id: &ArtifactId) -> Result<Attempt, JournalError> {
+        let kept: KeptAttempt = self.artifact(id)?;
         let diff = match &self.artifacts {
             Some(artifacts) => artifacts.get(&kept.diff)?,
             None => Vec::new(),
         };
-        self.reused().lanes += 1;
-        Ok(Some(Attempt {
+        Ok(Attempt {
             diff,
             answer: kept.answer,
             claims: kept.claims,
@@ -281,12 +303,34 @@ impl Memory {
             usage: kept.usage,
             millis: kept.millis,
             transcript: kept.transcript,
-        }))
+            fallback: kept.fallback,
+            unanswered: kept.unanswered,
+            jobs_ended: kept.jobs_ended,
+            survivors: kept.survivors,
+            healed: kept.healed,
+        })
     }
 
     /// Why the fan-out had ended early, if it had.
     pub(super) fn enough(&self) -> Option<&Enough> {
         self.enough.as_ref()
+    }
+
+    /// How a lane's worker run had ended, if it had.
+    pub(super) fn ended(&self, lane: &LaneId) -> Result<Option<Attempt>, JournalError> {
+        self.attempts.get(lane).map(|id| self.kept(id)).transpose()
+    }
+
+    /// How often a lane's model had been asked.
+    pub(super) fn asked_turns(&self, lane: &LaneId) -> usize {
+        let of_lane =
+            |purpose: &Purpose| matches!(purpose, Purpose::Worker { lane: l, .. } if l == lane);
+        self.spent.iter().filter(|(purpose, _)| of_lane(purpose)).count()
+    }
+
+    /// Of how many candidates' trees the gates had run.
+    pub(super) fn proved(&self) -> usize {
+        self.gates.len()
     }
 
     /// The gates' reports on the base, or on a tree.
@@ -351,6 +395,11 @@ pub(super) fn keep_attempt(
         usage: attempt.usage,
         millis: attempt.millis,
         transcript: attempt.transcript.clone(),
+        fallback: attempt.fallback.clone(),
+        unanswered: attempt.unanswered.clone(),
+        jobs_ended: attempt.jobs_ended,
+        survivors: attempt.survivors.clone(),
+        healed: attempt.healed,
     };
     let text = serde_json::to_vec(&kept)
         .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;
@@ -386,7 +435,32 @@ impl Remembering {
                 format!("{what} is not recorded"),
             ));
         }
-        self.inner.call(request, sink, cancel).await
+        let result = self.inner.call(request, sink, cancel).await;
+        if let Err(error) = &result
+            && error.unasked
+        {
+            self.refused(request, error).map_err(|error| {
+                let message = format!("the run's journal can't be written: {error}");
+                ProviderError::new(ErrorClass::Cancelled, message)
+            })?;
+        }
+        result
+    }
+
+    /// Keeps a call that was refused without asking the server: a replay has to end the same way.
+    fn refused(&self, request: &ModelRequest, error: &ProviderError) -> Result<(), JournalError> {
+        let bytes = serde_json::to_vec(request)
+            .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
+        let purpose = request.purpose.clone();
+        let request = self.dir.artifacts().put(&bytes)?;
+        self.dir.append(&Entry::CallBegan { purpose: purpose.clone(), request })?;
+        self.dir.append(&Entry::CallEnded {
+            purpose,
+            reply: None,
+            error: Some(format!("{}: {error}", error.class.name())),
+            usage: Usage::default(),
+            maybe_charged: false,
+        })
     }
 }
 

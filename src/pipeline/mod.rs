@@ -8,19 +8,23 @@ mod assemble;
 mod changed;
 mod checkup;
 mod decide;
+mod digest;
 mod early;
 mod error;
 mod fingerprint;
 mod frame;
+mod heal;
 mod judging;
 mod layers;
 mod memory;
 mod models;
 mod phases;
+mod prior;
 mod python;
 mod replay;
 mod resume;
 mod run;
+mod side;
 mod stages;
 mod survey;
 mod tell;
@@ -30,11 +34,12 @@ mod work;
 mod tests;
 
 pub use crate::repo::ApplyTo;
-pub use applying::{Applier, Moved, Step};
+pub use applying::{Applier, Moved, Step, repository_of};
 pub use assemble::{Commission, Equipment, cache_limits, conduct};
 pub use changed::changed_files;
 pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
+pub use digest::{digest_of, unfinished};
 pub use error::PipelineError;
 pub use fingerprint::fingerprint;
 pub use frame::Frame;
@@ -42,8 +47,8 @@ pub use layers::check_judges;
 pub use memory::{Memory, Recall};
 pub use models::{Estimate, Models, estimate, unpriced};
 pub use phases::{
-    Admit, Attempt, Failed, Fuse, Heard, Judge, Phases, Proposal, Prove, Survivor, Weigh, Weighed,
-    Work,
+    Admit, Aside, Attempt, Failed, Fuse, Heard, Judge, Phases, Proposal, Prove, Side, Survivor,
+    Weigh, Weighed, Work,
 };
 pub use replay::replay;
 pub use resume::{Continuation, begin_rejudge, resume};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -10,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 use super::PipelineError;
 use super::memory::{Memory, Remembering};
 use super::tell::Teller;
-use crate::config::{Config, ProviderConfig};
+use crate::config::{Config, DeadlineSettings, Header, OutputLimit, ProviderConfig, Setting};
 use crate::journal::{Entry, JournalError, RunDir};
 use crate::model::chat::{Delta, ModelReply, ModelRequest};
-use crate::model::{Cost, ModelRef, Plan, Usage, Wire};
+use crate::model::{Cost, Lane, ModelRef, Plan, Usage, Wire};
 use crate::provider::{
-    Ceiling, Ceilings, Endpoint, ErrorClass, Ledger, Metered, Price, Pricing, Provider,
-    ProviderError, RetryPolicy, Retrying, connect,
+    Ceiling, Ceilings, Circuit, CircuitPolicy, Deadlines, Endpoint, ErrorClass, Ledger, Metered,
+    OutputLimitField, Price, Pricing, Provider, ProviderError, RetryPolicy, Retrying, connect,
 };
 
 /// Input tokens that a call is priced with in an estimate, when no limit says otherwise.
@@ -50,7 +51,8 @@ impl Models {
             let recorded =
                 Recorded { inner: Arc::new(metered), dir: dir.clone(), tell: tell.clone() };
             let retrying = Retrying::new(Arc::new(recorded), RetryPolicy::default());
-            all.insert(name, remembering(Arc::new(retrying), dir, memory));
+            let circuit = Circuit::new(&name, Arc::new(retrying), CircuitPolicy::default());
+            all.insert(name, remembering(Arc::new(circuit), dir, memory));
         }
         Ok(Self(all))
     }
@@ -101,12 +103,17 @@ fn ceilings(plan: &Plan) -> Ceilings {
 
 /// The providers that a plan names, each once.
 pub(super) fn provider_names(plan: &Plan) -> Vec<String> {
-    let lanes = plan.lanes.iter().map(|lane| &lane.model);
-    let judging = plan.judging.models.iter().chain(plan.judging.synth.as_ref());
+    let lanes = plan.lanes.iter().flat_map(models_of);
+    let judging = plan.judging.models.iter().chain(plan.judging.synth.as_ref()).chain(&plan.side);
     let mut names: Vec<String> = lanes.chain(judging).map(|model| model.provider.clone()).collect();
     names.sort();
     names.dedup();
     names
+}
+
+/// The models of a lane: its own, then those that can take over.
+fn models_of(lane: &Lane) -> impl Iterator<Item = &ModelRef> {
+    [&lane.model].into_iter().chain(&lane.fallback)
 }
 
 fn endpoint(provider: &ProviderConfig) -> Endpoint {
@@ -114,10 +121,33 @@ fn endpoint(provider: &ProviderConfig) -> Endpoint {
         (Wire::Scripted, Some(script)) => script.to_string_lossy().into_owned(),
         _ => provider.base_url.value.clone(),
     };
-    let endpoint = Endpoint::new(&provider.name, provider.wire.value, address);
+    let settings = &provider.request;
+    let value = |header: &Header| Some((header.name.clone(), header.value.clone()?));
+    let endpoint = Endpoint {
+        headers: settings.headers.iter().filter_map(value).collect(),
+        body: settings.body.value.clone(),
+        deadlines: deadlines(&settings.deadlines),
+        output_limit: match settings.output_limit.value {
+            OutputLimit::Auto => OutputLimitField::Auto,
+            OutputLimit::MaxTokens => OutputLimitField::MaxTokens,
+            OutputLimit::MaxCompletionTokens => OutputLimitField::MaxCompletionTokens,
+        },
+        ..Endpoint::new(&provider.name, provider.wire.value, address)
+    };
     match &provider.key {
         Some(key) => endpoint.with_key(key.clone()),
         None => endpoint,
+    }
+}
+
+fn deadlines(set: &DeadlineSettings) -> Deadlines {
+    let usual = Deadlines::default();
+    let of = |set: &Setting<Option<u64>>, usual| set.value.map_or(usual, Duration::from_secs);
+    Deadlines {
+        connect: of(&set.connect, usual.connect),
+        first_byte: of(&set.first_byte, usual.first_byte),
+        idle: of(&set.idle, usual.idle),
+        whole: of(&set.whole, usual.whole),
     }
 }
 
@@ -217,8 +247,8 @@ impl Provider for Recorded {
 
 /// The models of a plan whose price is not known, so that no budget can be kept with them.
 pub fn unpriced(plan: &Plan, config: &Config) -> Vec<ModelRef> {
-    let lanes = plan.lanes.iter().map(|lane| &lane.model);
-    let all = lanes.chain(&plan.judging.models).chain(&plan.judging.synth);
+    let lanes = plan.lanes.iter().flat_map(models_of);
+    let all = lanes.chain(&plan.judging.models).chain(&plan.judging.synth).chain(&plan.side);
     let unknown = |model: &&ModelRef| {
         let provider = config.provider(&model.provider).ok();
         provider.and_then(|provider| pricing(provider).most(&model.model, 1, 1)).is_none()
@@ -260,8 +290,8 @@ pub fn estimate(plan: &Plan, config: &Config, given: usize) -> Estimate {
         // Both orders, and each invalid reply is asked again once.
         total.add(config, plan, model, (pairs * judges * 2 * 2).div_ceil(models));
     }
-    if let Some(synth) = &plan.judging.synth {
-        total.add(config, plan, synth, 2);
+    for two in plan.judging.synth.iter().chain(&plan.side) {
+        total.add(config, plan, two, 2);
     }
     total
 }

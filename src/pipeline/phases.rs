@@ -12,8 +12,9 @@ use crate::judge::Doubted;
 use crate::model::chat::Message;
 use crate::model::{
     Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport, JudgeId,
-    Refuted, Stop, TreeId, Usage,
+    ModelRef, Refuted, Stop, TreeId, Unanswered, Usage,
 };
+use crate::prompt::CapsuleTask;
 
 /// What an attempt left.
 #[derive(Clone, Debug)]
@@ -34,6 +35,16 @@ pub struct Attempt {
     pub millis: u64,
     /// Its conversation.
     pub transcript: Vec<Message>,
+    /// The fallback that took the lane over; `None` when the lane's own model answered.
+    pub fallback: Option<ModelRef>,
+    /// The models before it whose servers could not answer.
+    pub unanswered: Vec<Unanswered>,
+    /// Jobs that were still running at its end and were ended, proven.
+    pub jobs_ended: u32,
+    /// What of its jobs may be alive.
+    pub survivors: Vec<String>,
+    /// How often it was sent back by a gate.
+    pub healed: u32,
 }
 
 /// Runs one attempt of a lane in a workspace of its own.
@@ -195,6 +206,24 @@ impl Proposal {
     }
 }
 
+/// What a side call gave.
+#[derive(Clone, Debug)]
+pub struct Aside {
+    /// Its words, or why there are none. Foreign text.
+    pub said: Result<String, String>,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// Makes the side calls.
+pub trait Side: Send + Sync {
+    /// A title for a run with this task.
+    fn title<'a>(&'a self, task: &'a str) -> BoxFuture<'a, Result<Aside, PipelineError>>;
+
+    /// The capsule of a run.
+    fn capsule(&self, of: CapsuleTask) -> BoxFuture<'_, Result<Aside, PipelineError>>;
+}
+
 /// All phases of a run. A phase that the plan leaves out is absent.
 pub struct Phases {
     /// Worker runs.
@@ -209,4 +238,6 @@ pub struct Phases {
     pub judge: Option<Box<dyn Judge>>,
     /// Synthesizer.
     pub fuse: Option<Box<dyn Fuse>>,
+    /// Side calls.
+    pub side: Option<Box<dyn Side>>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::{admit, assignment, judging, weigh};
+use super::assemble::{admit, assignment, judging, side, weigh};
 use super::frame::Frame;
 use super::layers::lay;
 use super::memory::Memory;
@@ -39,7 +39,11 @@ pub async fn replay(
         )));
     }
     let paths = StorePaths { cache: cache.to_owned(), run: dir.path().to_owned() };
-    let store = tokio::task::spawn_blocking(move || Store::reopen(&paths))
+    // Trees are made again beside the run, which may be an archive that nobody can write to.
+    let scratch = tempfile::tempdir()
+        .map_err(|error| PipelineError::Store(format!("failed to make a directory: {error}")))?;
+    let aside = scratch.path().to_owned();
+    let store = tokio::task::spawn_blocking(move || Store::reopen_aside(&paths, &aside))
         .await
         .map_err(|error| PipelineError::Internal(error.to_string()))??;
     let (store, memory) = (Arc::new(store), Arc::new(memory));
@@ -63,7 +67,7 @@ fn phases(
     let plan = &frame.plan;
     let models = Models::remembered(plan, dir, memory);
     let fencer = Fencer::new(dir.fence_secret()?);
-    let alone = (EventSink::none(), CancellationToken::new());
+    let (alone, never) = ((EventSink::none(), CancellationToken::new()), CancellationToken::new());
     let (judge, fuse) = judging(plan, layers, &models, &fencer, store, alone)?;
     Ok(Phases {
         work: Some(Box::new(NoWork)),
@@ -72,6 +76,7 @@ fn phases(
         weigh: weigh(store, plan),
         judge,
         fuse,
+        side: side(plan, layers, &models, &fencer, &never)?,
     })
 }
 
@@ -107,8 +112,19 @@ impl Prove for NoGates {
 }
 
 /// What of a record must come out again; times and what a resume took over need not.
-const DERIVED: [&str; 9] =
-    ["kind", "base", "lanes", "candidates", "ballots", "decision", "usage", "definitions", "saved"];
+const DERIVED: [&str; 11] = [
+    "kind",
+    "base",
+    "lanes",
+    "candidates",
+    "ballots",
+    "decision",
+    "usage",
+    "definitions",
+    "saved",
+    "title",
+    "capsule",
+];
 
 /// The paths at which two records differ.
 fn compare(recorded: &RunRecord, again: &RunRecord) -> Result<Vec<String>, PipelineError> {

@@ -77,6 +77,7 @@ pub async fn execute(
 ) -> Result<RunRecord, PipelineError> {
     let mut run = Run::begin(order, phases, dir, tell, cancel)?;
     let decision = run.stages().await?;
+    run.aside(&decision).await?;
     run.finish(decision)
 }
 
@@ -503,6 +504,8 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         roles: BTreeMap::new(),
         exit: Exit::Internal,
         definitions: order.definitions,
+        title: None,
+        capsule: None,
         saved: None,
         resumed: None,
         rejudges: order.rejudges,

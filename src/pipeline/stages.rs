@@ -5,16 +5,18 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
 use super::decide::{Judged, Standing};
+use super::digest::{digest, winner};
 use super::early::{Arrival, Early, saved, watch};
 use super::memory::keep_attempt;
 use super::run::{Run, refused};
-use super::{Attempt, Failed, Heard, PipelineError, Survivor};
+use super::{Aside, Attempt, Failed, Heard, PipelineError, Survivor};
 use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};
 use crate::journal::Entry;
 use crate::model::{
     Ballot, Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, JudgeId,
-    Kind, LaneId, LaneRecord, RunEvent, Stage, Stop, TreeId, Usage,
+    Kind, Lane, LaneId, LaneRecord, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
 };
+use crate::prompt::CapsuleTask;
 
 /// How long workers that were told to stop may take before they are dropped.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(5);
@@ -156,14 +158,22 @@ impl Run<'_> {
         let id = why_none.is_none().then(|| self.worker_id(run.index));
         self.record.lanes.push(LaneRecord {
             lane: run.id.clone(),
-            model: run.lane.model.to_string(),
+            model: attempt.fallback.as_ref().unwrap_or(&run.lane.model).to_string(),
+            unanswered: attempt.unanswered.clone(),
             stop: attempt.stop.clone(),
             candidate: id.clone(),
             why_none,
             turns: attempt.turns,
             usage: attempt.usage,
             millis: attempt.millis,
+            jobs_ended: attempt.jobs_ended,
+            healed: attempt.healed,
         });
+        if !attempt.survivors.is_empty() {
+            let names = attempt.survivors.join(", ");
+            let text = format!("of the jobs of {} these may be alive: {names}", run.id);
+            self.warn("jobs-survived", text);
+        }
         match id {
             Some(id) => self.admit_attempt(id, run, attempt),
             None => Ok(()),
@@ -180,7 +190,7 @@ impl Run<'_> {
             id,
             kind: Kind::Worker,
             lane: run.id,
-            family: run.lane.family,
+            family: family(&run.lane, attempt.fallback.as_ref()),
             diff: self.dir.artifacts().put(&attempt.diff)?,
             diff_bytes: attempt.diff.len() as u64,
             answer: attempt.answer,
@@ -193,6 +203,11 @@ impl Run<'_> {
 
     /// Lanes without a candidate are told together: how many, and why.
     fn warn_of_lanes(&mut self) {
+        let taken = self.record.lanes.iter().filter(|lane| !lane.unanswered.is_empty());
+        let taken: Vec<String> = taken.map(taken_over).collect();
+        if !taken.is_empty() {
+            self.warn("lanes-on-fallback", taken.join("; "));
+        }
         let without: Vec<String> = self
             .record
             .lanes
@@ -350,6 +365,41 @@ impl Run<'_> {
         Ok(id)
     }
 
+    /// Title and capsule of a run that decided. Nothing of the decision hangs on them.
+    pub(super) async fn aside(&mut self, decision: &Decision) -> Result<(), PipelineError> {
+        let plan = &self.record.plan;
+        let (Some(side), Some(task)) = (&self.phases.side, &plan.task) else { return Ok(()) };
+        if self.cancelled() || plan.exclude_from_context {
+            return Ok(());
+        }
+        self.begin_stage(Stage::Side, Some(2))?;
+        let title = side.title(&task.text).await?;
+        let won = winner(&self.record, decision);
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let applied = won.and_then(|row| row.applied.as_ref());
+        let capsule = side.capsule(CapsuleTask {
+            task: task.text.clone(),
+            digest: digest(&self.record, decision),
+            diff: applied.map(|id| self.dir.artifacts().get(id).map(text)).transpose()?,
+            answer: won.map(|row| row.candidate.answer.clone()).filter(|said| !said.is_empty()),
+        });
+        let capsule = capsule.await?;
+        self.record.title = self.said("title", title);
+        self.record.capsule = self.said("capsule", capsule);
+        self.tell.check()
+    }
+
+    fn said(&mut self, what: &str, aside: Aside) -> Option<String> {
+        self.count("side", aside.usage);
+        match aside.said {
+            Ok(said) => Some(said),
+            Err(why) => {
+                self.warn("side-call-failed", format!("the run has no {what} of its own: {why}"));
+                None
+            }
+        }
+    }
+
     async fn challenge(
         &mut self,
         decision: Decision,
@@ -399,6 +449,11 @@ impl Attempt {
             usage: Usage::default(),
             millis: 0,
             transcript: Vec::new(),
+            fallback: None,
+            unanswered: Vec::new(),
+            jobs_ended: 0,
+            survivors: Vec::new(),
+            healed: 0,
         }
     }
 }
@@ -421,6 +476,22 @@ fn lane_ended(lane: &LaneId, attempt: &Attempt) -> RunEvent {
         left_change: why_no_candidate(attempt).is_none(),
         usage: attempt.usage,
     }
+}
+
+/// A candidate's voice: that of the model that answered, unless the operator gave the lane one.
+fn family(lane: &Lane, fallback: Option<&ModelRef>) -> Family {
+    let maker = |model: &ModelRef| Family::new(crate::config::maker(&model.provider, &model.model));
+    match fallback {
+        Some(model) if lane.family == maker(&lane.model) => maker(model),
+        _ => lane.family.clone(),
+    }
+}
+
+/// Which model a lane was to ask, what its server said, and who took over.
+fn taken_over(lane: &LaneRecord) -> String {
+    let said = lane.unanswered.iter().map(|left| format!("{}: {}", left.model, left.message));
+    let said: Vec<String> = said.collect();
+    format!("{} went on with {} ({})", lane.lane, lane.model, said.join("; "))
 }
 
 /// Why an attempt gives no candidate; `None` when it gives one.

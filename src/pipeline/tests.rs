@@ -136,8 +136,14 @@ impl Judge for BadTaste {
 
 fn plan(attempts: u32) -> Plan {
     let model = ModelRef { provider: "p".into(), model: "m".into() };
-    let lane =
-        Lane { name: "l".into(), model, attempts, family: Family::new("f"), temperature: None };
+    let lane = Lane {
+        name: "l".into(),
+        model,
+        attempts,
+        family: Family::new("f"),
+        temperature: None,
+        fallback: Vec::new(),
+    };
     Plan {
         task: Some(Task { text: "t".into(), source: TaskSource::Demo }),
         repo: "/r".into(),
@@ -181,6 +187,9 @@ fn plan(attempts: u32) -> Plan {
         seed: 0,
         waive_sandbox: false,
         trust: Vec::new(),
+        side: None,
+        prior: 0,
+        exclude_from_context: false,
     }
 }
 
@@ -221,6 +230,7 @@ fn all() -> Phases {
         weigh: Box::new(Agreement),
         judge: Some(Box::new(BadTaste)),
         fuse: None,
+        side: None,
     }
 }
 

@@ -9,21 +9,22 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::adapters::GateProve;
+use super::heal::{Clinic, Healer, Kept};
 use super::memory::Memory;
 use super::models::Models;
 use super::{Attempt, PipelineError, Work};
 use crate::fanout::LaneRun;
 use crate::fence::Fencer;
 use crate::jobs::{JobBook, JobTable, RunScope, mint_token};
-use crate::model::{EventSink, Plan, RunToken, Stop};
+use crate::model::{EventSink, ModelRef, Plan, RunEvent, RunToken, Stop, Unanswered, Usage};
 use crate::patch;
 use crate::prompt::{GateCommand, Instructions, Templates, WorkerSystem, WorkerTask, variation};
-use crate::provider::Provider;
+use crate::provider::{ErrorClass, Provider};
 use crate::repo::{Store, Workspace};
-use crate::sandbox::{Launch, Launcher};
+use crate::sandbox::{Launch, Launcher, Reaped};
 use crate::tools::{Jobs, Registry, ToolContext};
 use crate::worker::{
-    DelegateDesk, DelegateSubtask, LoopWorker, Turns, Voice, WorkerInput, WorkerOutcome,
+    DelegateDesk, DelegateSubtask, LoopWorker, Review, Turns, Voice, WorkerInput, WorkerOutcome,
 };
 
 /// What every attempt of a run shares.
@@ -42,12 +43,16 @@ pub struct Shop {
     pub jobs: JobBook,
     /// How the engine speaks to workers.
     pub voice: Voice,
+    /// Sends candidates that fail a gate back, when the plan has rounds for that.
+    pub(super) clinic: Option<Arc<Clinic>>,
     /// The prompts.
     pub templates: Templates,
     /// The run's fences.
     pub fencer: Fencer,
     /// The repository's own instructions.
     pub instructions: Instructions,
+    /// What earlier runs of the repository left.
+    pub prior: Vec<String>,
     /// Runs inspection commands; absent when nothing may run.
     pub launcher: Option<Launcher>,
     /// The plan.
@@ -75,12 +80,7 @@ impl Work for LoopWork {
         let shop = self.0.clone();
         async move {
             let began = Instant::now();
-            let mut attempt = match shop.attempt(run, cancel).await {
-                Ok(attempt) => attempt,
-                Err((class, message)) => {
-                    Attempt::nothing(Stop::Failed { class: class.to_owned(), message })
-                }
-            };
+            let mut attempt = shop.with_fallbacks(run, cancel).await;
             attempt.millis = began.elapsed().as_millis() as u64;
             attempt
         }
@@ -94,14 +94,90 @@ fn workspace_failure(error: impl std::fmt::Display) -> Failure {
     ("workspace", error.to_string())
 }
 
+/// Whether an attempt failed because nobody could answer it. What another model's server would refuse
+/// just the same (the budget, the context, the request's form) is not among that.
+fn is_unanswered(class: &str) -> bool {
+    use ErrorClass::*;
+    matches!(
+        ErrorClass::from_name(class),
+        Some(
+            Auth | Payment
+                | UnknownModel
+                | RateLimited
+                | Overloaded
+                | Unreachable
+                | Timeout
+                | Protocol
+        )
+    )
+}
+
 impl Shop {
+    /// Runs a lane with its model, and when that can't answer, begins anew with the next one. A
+    /// conversation can't be handed over: its reasoning belongs to the server that wrote it.
+    async fn with_fallbacks(
+        self: Arc<Self>,
+        mut run: LaneRun,
+        cancel: CancellationToken,
+    ) -> Attempt {
+        let models = self.models_of(&run);
+        let mut unanswered = Vec::new();
+        let mut usage = Usage::default();
+        for (nth, model) in models.iter().enumerate() {
+            run.lane.model = model.clone();
+            let ended = self.clone().attempt(run.clone(), cancel.clone()).await;
+            let mut attempt = ended.unwrap_or_else(|(class, message)| {
+                Attempt::nothing(Stop::Failed { class: class.to_owned(), message })
+            });
+            usage += attempt.usage;
+            match (&attempt.stop, models.get(nth + 1)) {
+                (Stop::Failed { class, message }, Some(next))
+                    if is_unanswered(class) && !cancel.is_cancelled() =>
+                {
+                    self.tell_fallback(&run, attempt.turns, usage, next);
+                    let (model, class) = (model.to_string(), class.clone());
+                    unanswered.push(Unanswered { model, class, message: message.clone() });
+                }
+                _ => {
+                    attempt.fallback = (nth > 0).then(|| model.clone());
+                    (attempt.unanswered, attempt.usage) = (unanswered, usage);
+                    return attempt;
+                }
+            }
+        }
+        Attempt::nothing(Stop::Cancelled)
+    }
+
+    /// The lane's models from the one on that its last request went to, if the run was cut off.
+    fn models_of(&self, run: &LaneRun) -> Vec<ModelRef> {
+        let mut all = vec![run.lane.model.clone()];
+        all.extend(run.lane.fallback.iter().cloned());
+        // What can't be read is told where the conversation is taken up.
+        let last = self.memory.last_model(&run.id).ok().flatten();
+        let begin = all.iter().position(|model| Some(&model.model) == last.as_ref());
+        all.split_off(begin.unwrap_or(0))
+    }
+
+    fn tell_fallback(&self, run: &LaneRun, turn: u32, usage: Usage, next: &ModelRef) {
+        self.events.send(RunEvent::LaneActivity {
+            lane: run.id.clone(),
+            turn,
+            activity: format!("{} can't answer; {next} takes over", run.lane.model),
+            usage,
+            context: 0,
+        });
+    }
+
     async fn attempt(
         self: Arc<Self>,
         run: LaneRun,
         cancel: CancellationToken,
     ) -> Result<Attempt, Failure> {
         let (shop, lane) = (self.clone(), run.id.clone());
-        let below = self.prove.under_workers().await.map_err(workspace_failure)?.clone();
+        let below = match self.prove.under_workers().await {
+            Err(_) if cancel.is_cancelled() => return Ok(Attempt::nothing(Stop::Cancelled)),
+            below => below.map_err(workspace_failure)?.clone(),
+        };
         let workspace = blocking(move || shop.store.lease_over(&lane, &below)).await?;
         let workspace = workspace.map_err(workspace_failure)?;
         let workspace = Arc::new(workspace);
@@ -111,16 +187,27 @@ impl Shop {
             .launcher
             .clone()
             .map(|launcher| RunScope::new(token.clone(), launcher).with_table(table.clone()));
-        let input = self
+        let mut input = self
             .input(&run, (workspace.clone(), token, table), cancel)
             .map_err(|error| ("internal", error.to_string()))?;
+        let healer = self.clinic.clone().map(|clinic| {
+            let bill = input.context.bill.clone();
+            Arc::new(Healer::new(clinic, run.id.clone(), workspace.clone(), bill))
+        });
+        input.review = healer.clone().map(|healer| healer as Arc<dyn Review>);
         let outcome = LoopWorker::run(input).await;
-        if let Some(scope) = scope {
+        let reaped = match scope {
             // What the worker left running ends before its workspace is read.
-            scope.finish().await;
-        }
+            Some(scope) => scope.finish().await,
+            None => Reaped::default(),
+        };
+        let (kept, healed) = healer.map(|healer| healer.kept()).unwrap_or_default();
         let diff = self.clone().diff(workspace).await?;
-        Ok(attempt_of(outcome, diff))
+        let attempt = match kept {
+            Some(kept) if !outcome.stop.is_complete() => stands(kept, outcome),
+            _ => attempt_of(outcome, diff),
+        };
+        Ok(Attempt { jobs_ended: reaped.killed, survivors: reaped.survivors, healed, ..attempt })
     }
 
     fn input(
@@ -149,6 +236,7 @@ impl Shop {
             turns: self.turns.clone(),
             system,
             voice: self.voice.clone(),
+            review: None,
             task_message: render(&self.task(run))?,
             past: self.memory.conversation(&run.id)?,
             seed: Some(run.seed),
@@ -196,6 +284,7 @@ impl Shop {
             instructions: self.instructions.clone(),
             gates: named.into_iter().filter_map(gate).collect(),
             dir: gates.dir.clone(),
+            prior: self.prior.clone(),
             hint: variation(run.attempt).map(str::to_owned),
         }
     }
@@ -235,13 +324,24 @@ fn attempt_of(outcome: WorkerOutcome, diff: Vec<u8>) -> Attempt {
         stop,
         turns: outcome.turns,
         usage: outcome.usage,
-        millis: 0,
         transcript: outcome.transcript,
+        ..Attempt::nothing(Stop::Submitted)
     }
 }
 
+/// A worker that was cut off while it mended what it had handed in: that stands as it was.
+fn stands(kept: Kept, outcome: WorkerOutcome) -> Attempt {
+    let submitted = WorkerOutcome {
+        answer: kept.answer,
+        claims: kept.claims,
+        stop: Stop::Submitted,
+        ..outcome
+    };
+    attempt_of(submitted, kept.diff)
+}
+
 /// Whether an answer was meant as a diff, well-formed or not: admission says what is wrong with it.
-fn holds_diff(answer: &str) -> bool {
+pub(super) fn holds_diff(answer: &str) -> bool {
     match patch::parse(answer.as_bytes(), &patch::Rules::default()) {
         Ok(_) => true,
         Err(refusal) => !matches!(refusal.code.as_str(), "not-a-diff" | "empty"),

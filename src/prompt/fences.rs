@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use minijinja::Value;
 
 use super::Field;
-use crate::fence::{FenceOptions, Fencer, Untrusted};
+use crate::fence::{BLOCKS, FenceOptions, Fencer, Untrusted};
 
 /// The ids of a fence's closing lines.
 pub(super) fn ids(fence: &str) -> impl Iterator<Item = &str> {
@@ -63,7 +63,9 @@ impl<'a> Fences<'a> {
             copy += 1;
             text = text.relabelled(&copy.to_string());
         }
-        let fenced = self.fencer.fence_with(&text, options).text;
+        let mut options = options.clone();
+        options.delimiters.extend(BLOCKS.map(String::from));
+        let fenced = self.fencer.fence_with(&text, &options).text;
         self.made.push(fenced.clone());
         Value::from(fenced)
     }

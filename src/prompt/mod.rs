@@ -18,9 +18,10 @@ mod tests;
 
 pub(crate) use context::inline;
 pub use context::{
-    CandidateView, GateCommand, GateFailure, GateView, Instructions, JobNotices, JudgeRetry,
-    JudgeSystem, JudgeTask, SkepticSystem, SkepticTask, Subtask, SubtaskResult, SynthBallot,
-    SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask, WorkerSystem, WorkerTask,
+    CandidateView, CapsuleSystem, CapsuleTask, GateCommand, GateFailure, GateView, Instructions,
+    JobNotices, JudgeRetry, JudgeSystem, JudgeTask, SkepticSystem, SkepticTask, Subtask,
+    SubtaskResult, SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask,
+    TitleSystem, TitleTask, WorkerSystem, WorkerTask,
 };
 pub use error::PromptError;
 pub use field::{Field, PromptContext};

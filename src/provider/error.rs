@@ -97,12 +97,20 @@ pub struct ProviderError {
     /// Whether the server may charge for what it did until then: it had begun to answer, or nobody
     /// can know whether it had.
     pub maybe_charged: bool,
+    /// Whether the call was refused on this side, without asking the server.
+    pub unasked: bool,
 }
 
 impl ProviderError {
     /// An error without a wait.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), retry_after: None, maybe_charged: false }
+        Self {
+            class,
+            message: message.into(),
+            retry_after: None,
+            maybe_charged: false,
+            unasked: false,
+        }
     }
 
     /// The error of a cancelled call.

@@ -7,6 +7,7 @@
 
 mod account;
 mod anthropic;
+mod circuit;
 mod client;
 mod endpoint;
 mod error;
@@ -31,6 +32,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub use account::{Amount, Ceiling, LedgerTotals};
+pub use circuit::{Circuit, CircuitPolicy};
 pub use endpoint::{Deadlines, Endpoint, OutputLimitField};
 pub use error::{ErrorClass, ProviderError};
 pub use ledger::{Ceilings, Ledger, Metered};

@@ -89,7 +89,7 @@ const OVERFLOW_CODES: &[&str] = &[
 ];
 
 /// Words that say so where there is no code: OpenAI and vLLM, Anthropic (two), llama.cpp (two),
-/// LiteLLM, Gemini, Groq and Mistral.
+/// LiteLLM, Gemini, Groq and Mistral; older vLLM, where a conversation leaves less than no room.
 const OVERFLOW_WORDS: &[&str] = &[
     "maximum context length",
     "prompt is too long",
@@ -102,6 +102,7 @@ const OVERFLOW_WORDS: &[&str] = &[
     "maximum model length",
     "exceeds the context window",
     "too large for model with",
+    "max_tokens must be at least 1, got -",
 ];
 
 /// Words of servers that answer a wrong key with 400: Gemini.
@@ -273,6 +274,10 @@ mod tests {
             (
                 400,
                 r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","param":null,"code":400}"#,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"max_tokens must be at least 1, got -186.","type":"BadRequestError","param":null,"code":400}"#,
             ),
             (
                 400,

@@ -114,8 +114,10 @@ impl Retrying {
         loop {
             let mut passed = self.pass(&mut tried, cancel).await?;
             tried.tries += 1;
+            let mut shown = false;
             let mut opening = |delta| {
                 passed.open();
+                shown = true;
                 sink(delta);
             };
             let error = match self.inner.call(request, &mut opening, cancel).await {
@@ -136,6 +138,9 @@ impl Retrying {
                 return Err(tried.describe(error, why));
             }
             tracing::info!(class = error.class.name(), ?wait, "asking again: {}", error.message);
+            if shown {
+                sink(Delta::Restarted);
+            }
             tried.waited += wait;
             pause(wait, cancel).await.map_err(|error| error.charged(tried.charged))?;
         }
@@ -158,7 +163,8 @@ impl Retrying {
         passed.ok_or_else(|| {
             let message = "the server asks everybody to wait for longer than a call may wait; \
                            lower `--max-parallel` or try again later";
-            ProviderError::new(ErrorClass::RateLimited, message).charged(tried.charged)
+            let error = ProviderError::new(ErrorClass::RateLimited, message);
+            ProviderError { unasked: tried.tries == 0, ..error }.charged(tried.charged)
         })
     }
 
@@ -314,6 +320,20 @@ mod tests {
         let fake =
             Fake::new(move |nth| if nth == 0 { broken() } else { bad(ErrorClass::Unreachable) });
         assert!(ask(&Retrying::new(fake, policy())).await.unwrap_err().maybe_charged);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_watches_is_told_that_an_answer_begins_anew() {
+        let fake = Fake::new(|nth| match nth {
+            0 => Played { pieces: 2, ..bad(ErrorClass::Protocol) },
+            1 => bad(ErrorClass::Overloaded),
+            _ => good(1, 1),
+        });
+        let mut seen = Vec::new();
+        let (provider, cancel) = (Retrying::new(fake, policy()), CancellationToken::new());
+        provider.call(&request(), &mut |delta| seen.push(delta), &cancel).await.unwrap();
+        let text = || Delta::Text("x".into());
+        assert_eq!(seen, [text(), text(), Delta::Restarted, text()]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 //! Written by hand, because a template of the system or the user must not get in. Never here: objects.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -124,4 +125,22 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Base>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e).at("read", &path),
     }
+}
+
+/// Makes `dir`, which is laid out, a repository over the objects of another one, which is not written to.
+/// Nothing when that one is not complete.
+pub(crate) fn borrow(dir: &Path, theirs: &Path) -> Result<Option<Base>> {
+    let Some(base) = read(theirs)? else { return Ok(None) };
+    for name in [BRANCH, "shallow", "bakeoff.json"] {
+        let (from, to) = (theirs.join(name), dir.join(name));
+        match fs::read(&from) {
+            Ok(bytes) => files::replace(&to, &bytes).at("write", &to)?,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e).at("read", &from),
+        }
+    }
+    let alternates = dir.join("objects/info/alternates");
+    let line = [theirs.join("objects").as_os_str().as_bytes(), b"\n"].concat();
+    files::replace(&alternates, &line).at("write", &alternates)?;
+    Ok(Some(base))
 }

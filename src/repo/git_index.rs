@@ -24,6 +24,17 @@ pub(crate) fn write(path: &Path, items: &[Item], stamps: &[Stamp]) -> Result<()>
     index.write().doing("write an index")
 }
 
+/// The paths of the index in `file` where the repository says that another one stands (submodules). One
+/// that is not there, or that can't be read, holds none: git has no better luck with it.
+pub fn gitlinks(file: &Path) -> Vec<Vec<u8>> {
+    let Ok(index) = Index::open(file) else { return Vec::new() };
+    let links = index.iter().filter(|entry| entry.mode == GITLINK);
+    links.map(|entry| entry.path).collect()
+}
+
+/// The mode of an entry that names a commit of another repository.
+const GITLINK: u32 = 0o160_000;
+
 fn entry(item: &Item, stamp: &Stamp) -> IndexEntry {
     let known = stamp.ino != 0;
     IndexEntry {

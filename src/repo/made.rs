@@ -8,18 +8,18 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use flate2::read::ZlibDecoder;
-use flate2::write::ZlibEncoder;
-use flate2::{Compression, Crc};
+use flate2::{Compress, Crc};
 use git2::{ObjectType, Oid};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::{GitContext, IoContext, RepoError, Result};
+use super::pack_file;
 
 /// What a record begins with.
 const MAGIC: [u8; 3] = *b"bo1";
@@ -78,6 +78,11 @@ impl Made {
         self.state().places.contains_key(&id)
     }
 
+    /// An object's size in bytes; nothing when it is not there.
+    pub(crate) fn size(&self, id: Oid) -> Option<usize> {
+        usize::try_from(self.state().places.get(&id)?.length).ok()
+    }
+
     /// An object's kind and bytes; nothing when it is not there.
     ///
     /// # Errors
@@ -107,9 +112,10 @@ impl Made {
         if objects.is_empty() {
             return Ok(());
         }
-        let (mut out, mut places) = (Vec::new(), Vec::new());
+        let (mut out, mut places, mut packer) = (Vec::new(), Vec::new(), pack_file::packer());
         for (id, kind, bytes) in objects {
-            let mut place = record(&mut out, *id, *kind, bytes).at("pack for", &self.path)?;
+            let mut place =
+                record(&mut out, &mut packer, (*id, *kind, bytes)).at("pack for", &self.path)?;
             place.at += HEAD as u64;
             places.push((*id, place));
         }
@@ -195,7 +201,11 @@ fn parse(head: &[u8; HEAD]) -> Option<(Oid, Place)> {
 }
 
 /// Appends a record, and gives its place with the beginning of the record for `at`.
-fn record(out: &mut Vec<u8>, id: Oid, kind: ObjectType, bytes: &[u8]) -> io::Result<Place> {
+fn record(
+    out: &mut Vec<u8>,
+    packer: &mut Compress,
+    (id, kind, bytes): (Oid, ObjectType, &[u8]),
+) -> io::Result<Place> {
     let at = out.len();
     let code = match kind {
         ObjectType::Commit => 1,
@@ -204,9 +214,7 @@ fn record(out: &mut Vec<u8>, id: Oid, kind: ObjectType, bytes: &[u8]) -> io::Res
         _ => return Err(io::ErrorKind::InvalidInput.into()),
     };
     out.resize(at + HEAD, 0);
-    let mut packer = ZlibEncoder::new(out, Compression::fast());
-    packer.write_all(bytes)?;
-    let out = packer.finish()?;
+    pack_file::pack(packer, bytes, out)?;
     let (packed, length) = ((out.len() - at - HEAD) as u64, bytes.len() as u64);
     let (head, body) = out[at..].split_at_mut(HEAD);
     head[..3].copy_from_slice(&MAGIC);

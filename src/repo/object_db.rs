@@ -53,7 +53,8 @@ impl<'a> Objects<'a> {
 
     /// An object's size in bytes; nothing when it is not there.
     pub(crate) fn size(&self, id: Oid) -> Option<usize> {
-        self.odb.read_header(id).ok().map(|(size, _)| size)
+        let made = self.made.and_then(|made| made.size(id));
+        made.or_else(|| self.odb.read_header(id).ok().map(|(size, _)| size))
     }
 
     /// Writes an object unless it is there.

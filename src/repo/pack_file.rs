@@ -47,7 +47,7 @@ pub(crate) fn write(from: &Path, objects: &[Oid], dir: &Path) -> Result<()> {
     let pack = Mutex::new(Pack::begin(&path, objects.len() as u32).at("create", &path)?);
     let chunks: Vec<&[Oid]> = objects.chunks(TOGETHER).collect();
     let open = || Repository::open(from).doing("open the repository");
-    let thread = || Ok((open()?, Compress::new(Compression::fast(), true)));
+    let thread = || Ok((open()?, packer()));
     let lines = parallel::map(chunks.len(), thread, |(repo, packer), chunk| {
         let (mut lines, bytes) = entries(&Objects::of(repo)?, packer, chunks[chunk])?;
         let mut pack = pack.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,8 +108,13 @@ fn head(out: &mut Vec<u8>, kind: ObjectType, size: usize) {
     out.push(byte);
 }
 
+/// Something that [`pack`] works with, made once for many objects: it costs more than a small object.
+pub(crate) fn packer() -> Compress {
+    Compress::new(Compression::fast(), true)
+}
+
 /// Appends bytes in zlib form.
-fn pack(packer: &mut Compress, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+pub(crate) fn pack(packer: &mut Compress, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     packer.reset();
     loop {
         let done = usize::try_from(packer.total_in()).unwrap_or(usize::MAX);

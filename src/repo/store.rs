@@ -3,7 +3,7 @@
 //! Once prepared it needs neither the user's repository nor the cache's pack. Never here: a write to
 //! the user's repository.
 
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -127,6 +127,21 @@ impl Store {
         Self::open(paths, git_dir, base, None)
     }
 
+    /// Opens the store of a run that is only read: what is written goes into `scratch` and away with it.
+    ///
+    /// # Errors
+    /// As [`Store::reopen`].
+    pub fn reopen_aside(paths: &StorePaths, scratch: &Path) -> Result<Self> {
+        set_up_library();
+        let theirs = paths.run.canonicalize().at("resolve", &paths.run)?.join("repo.git");
+        let paths = &lay_out(&StorePaths { run: scratch.to_owned(), cache: paths.cache.clone() })?;
+        let git_dir = paths.run.join("repo.git");
+        let base = bare::borrow(&git_dir, &theirs)?.ok_or_else(|| {
+            RepoError::Mismatch(format!("{} holds no complete store", theirs.display()))
+        })?;
+        Self::open(paths, git_dir, base, None)
+    }
+
     fn open(
         paths: &StorePaths,
         git_dir: PathBuf,
@@ -213,8 +228,7 @@ impl Store {
 
     /// The path of the user's working tree, over which gate trees are mounted.
     pub fn top(&self) -> PathBuf {
-        use std::os::unix::ffi::OsStringExt;
-        PathBuf::from(std::ffi::OsString::from_vec(self.base.top.clone()))
+        path_of(self.base.top.clone())
     }
 
     /// The difference between two trees of the store as a git-format diff.
@@ -289,6 +303,15 @@ impl Store {
     pub(crate) fn next_gate(&self) -> u64 {
         self.gates.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
     }
+}
+
+/// The path of the user's working tree that a run's directory was made on; none without a complete store.
+pub fn top_of(run: &Path) -> Option<PathBuf> {
+    bare::read(&run.join("repo.git")).ok().flatten().map(|base| path_of(base.top))
+}
+
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
 /// Makes the directories and resolves their paths.

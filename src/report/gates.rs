@@ -133,7 +133,7 @@ fn against(base: &BaseComparison) -> String {
     );
     // The verdict's own reason names the first.
     for failure in base.new_failures.iter().skip(1).take(NAMED) {
-        text.push_str(&format!("; {}:{} {}", failure.path, failure.line, failure.message));
+        text.push_str(&format!("; {}", failure.text()));
     }
     text
 }

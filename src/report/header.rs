@@ -2,13 +2,16 @@
 
 use super::page::{Page, Tone};
 use super::words;
-use crate::model::{CommandSpec, Resumption, RunRecord};
+use crate::model::{CommandSpec, Exit, Outcome, Resumption, RunRecord};
 
 /// Writes it.
 pub fn write(page: &mut Page, record: &RunRecord) {
     page.heading(&format!("{} {}", record.kind, record.run));
     if record.scripted {
         page.entry("  models   ", "SCRIPTED: a data file answered, no model was asked", Tone::Warn);
+    }
+    if let Some(title) = &record.title {
+        page.entry("  title    ", title, Tone::Strong);
     }
     if let Some(task) = &record.plan.task {
         page.entry("  task     ", &task.title(), Tone::Plain);
@@ -43,11 +46,18 @@ pub fn write(page: &mut Page, record: &RunRecord) {
     if gates.check.is_none() {
         page.entry("  check    ", "none (--no-check)", Tone::Warn);
     }
-    page.entry(
-        "  ended    ",
-        &format!("{} (exit {})", record.exit, record.exit.code()),
-        Tone::Plain,
-    );
+    page.entry("  ended    ", &ended(record), Tone::Plain);
+}
+
+/// A `gate` run looks for no winner: what its exit says is whether every diff passed.
+fn ended(record: &RunRecord) -> String {
+    let what = match (&record.decision.outcome, record.exit) {
+        (Outcome::Gated { passed, others }, Exit::Done | Exit::NoWinner) => {
+            format!("{} of {} passed every gate", passed.len(), passed.len() + others.len())
+        }
+        (_, exit) => exit.to_string(),
+    };
+    format!("{what} (exit {})", record.exit.code())
 }
 
 fn taken_over(resumed: &Resumption) -> String {

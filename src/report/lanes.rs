@@ -35,6 +35,19 @@ fn row(lane: &LaneRecord) -> Row {
             Cell::plain(cost),
             Cell::plain(duration(lane.millis)),
         ],
-        notes: why.map(|why| (why, Tone::Faint)).into_iter().collect(),
+        notes: why.into_iter().chain(notes(lane)).map(|note| (note, Tone::Faint)).collect(),
     }
+}
+
+/// What else is worth knowing of a worker run.
+fn notes(lane: &LaneRecord) -> Vec<String> {
+    let ended = (lane.jobs_ended > 0).then(|| match lane.jobs_ended {
+        1 => "1 job was still running and ended with it".to_owned(),
+        count => format!("{count} jobs were still running and ended with it"),
+    });
+    let healed = (lane.healed > 0).then(|| match lane.healed {
+        1 => "a gate sent it back once".to_owned(),
+        count => format!("gates sent it back {count} times"),
+    });
+    ended.into_iter().chain(healed).collect()
 }

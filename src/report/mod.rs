@@ -42,6 +42,12 @@ pub fn text(record: &RunRecord, style: &Style) -> String {
     gates::write(&mut page, record);
     ballots::write(&mut page, record);
     decision::write(&mut page, record);
+    if let Some(capsule) = &record.capsule {
+        page.heading("Handed over");
+        for paragraph in block(capsule).lines() {
+            page.entry("  ", paragraph, Tone::Plain);
+        }
+    }
     if !record.warnings.is_empty() {
         page.heading("Warnings");
         for warning in &record.warnings {

@@ -34,7 +34,7 @@ fn cells(id: Cell, record: &RunRecord) -> Vec<Cell> {
             format!("{} of {} passed", passed.len(), passed.len() + others.len())
         }
     };
-    let title = record.plan.task.as_ref().map(|task| task.title()).unwrap_or_default();
+    let title = record.name();
     let cost = &record.usage.cost;
     vec![
         id,

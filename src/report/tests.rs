@@ -60,6 +60,9 @@ fn record() -> RunRecord {
         seed: 1,
         waive_sandbox: false,
         trust: Vec::new(),
+        side: None,
+        prior: 0,
+        exclude_from_context: false,
     };
     RunRecord {
         version: RECORD_VERSION,
@@ -93,6 +96,8 @@ fn record() -> RunRecord {
         exit: Exit::Done,
         definitions: BTreeMap::new(),
         roles: BTreeMap::new(),
+        title: None,
+        capsule: None,
         saved: None,
         resumed: None,
         rejudges: None,
@@ -113,12 +118,15 @@ fn lane(record: &mut RunRecord, name: &str, stop: Stop, candidate: Option<&str>)
     record.lanes.push(LaneRecord {
         lane: LaneId::of(name, 1),
         model: "openai:gpt-test".to_owned(),
+        unanswered: Vec::new(),
         why_none: candidate.is_none().then(|| "it changed nothing".to_owned()),
         stop,
         candidate: candidate.map(CandidateId::new),
         turns: 5,
         usage: used(5, 10_000),
         millis: 12_345,
+        jobs_ended: 0,
+        healed: 0,
     });
 }
 

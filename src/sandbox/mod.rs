@@ -7,6 +7,7 @@
 mod advice;
 mod canary;
 mod descent;
+mod engine;
 mod identity;
 mod jail;
 mod job;
@@ -23,6 +24,7 @@ mod warden;
 
 use std::process::ExitCode;
 
+pub use engine::Engine;
 pub use identity::ProcessId;
 pub use job::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network, SandboxError};
 pub use launcher::{Launcher, RunningJob};

@@ -17,6 +17,16 @@ pub struct Expect {
     /// By lane: `refused`, `apply`, `typecheck`, `test` (the gate that it failed), `passed`, `none`.
     #[serde(default)]
     pub lanes: BTreeMap<String, String>,
+    /// By lane: how many jobs were still running at its end and were ended with it, proven.
+    #[serde(default)]
+    pub jobs_ended: BTreeMap<String, u32>,
+    /// By lane: how often a gate sent it back.
+    #[serde(default)]
+    pub healed: BTreeMap<String, u32>,
+    /// Words of foreign texts: each was shown to a model, and only ever inside of a fence.
+    pub fenced: Vec<String>,
+    /// By lane: whether all of its commands were `refused` or `done`.
+    pub commands: BTreeMap<String, String>,
     /// Codes of warnings that must be there.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -36,6 +46,19 @@ pub fn compare(expect: &Expect, record: &RunRecord) -> Vec<String> {
         let found = standing(record, lane);
         if found != *wanted {
             faults.push(format!("lane {lane} is {found}, not {wanted}"));
+        }
+    }
+    let lanes = |name: &str| record.lanes.iter().find(|lane| lane.lane.as_str() == name);
+    for (lane, wanted) in &expect.jobs_ended {
+        let found = lanes(lane).map(|lane| lane.jobs_ended);
+        if found != Some(*wanted) {
+            faults.push(format!("jobs ended with lane {lane}: {found:?}, not {wanted}"));
+        }
+    }
+    for (lane, wanted) in &expect.healed {
+        let found = lanes(lane).map(|lane| lane.healed);
+        if found != Some(*wanted) {
+            faults.push(format!("lane {lane} was sent back {found:?} times, not {wanted}"));
         }
     }
     for code in &expect.warnings {

@@ -1,14 +1,20 @@
-//! Scenarios: whole runs on a scripted model, from data files; the demo is one of them.
+//! Selftests: whole runs on a scripted model, from data files, and what they must come to; the demo is one
+//! of them.
 //!
-//! The red team of the judges needs no run and no repository: it asks real panels, with scripted models.
-//!
-//! Lives here: reading `demo/` and `selftests/*`, laying a scenario out on disk, and comparing a
-//! record with what was expected. The run itself is the caller's, so that a scenario takes the same way
-//! as every other run. Never here: the network.
+//! Lives here: reading `demo/` and `selftests/*`, laying a scenario out on disk, comparing a record and what
+//! models were asked with what was expected, the attacks of the sandbox's probes, and the engine that is
+//! killed, and the red team of the judges, which needs no run: it asks real panels. A scenario's run itself is the caller's, so that it takes the same way as every other run. Never
+//! here: the network.
 
+mod asked;
+mod canaries;
+mod crash;
 mod expect;
 pub mod red_team;
 mod scenario;
 
+pub use asked::compare_requests;
+pub use canaries::canaries;
+pub use crash::crash;
 pub use expect::{Expect, compare};
 pub use scenario::{LaidOut, Scenario, ScenarioError, demo, selftests};

@@ -50,6 +50,8 @@ struct Settings {
     #[serde(default)]
     no_synth: bool,
     #[serde(default)]
+    crash: bool,
+    #[serde(default)]
     expect: Expect,
 }
 
@@ -66,6 +68,8 @@ pub struct Scenario {
     pub no_judge: bool,
     /// Run without a synthesizer.
     pub no_synth: bool,
+    /// The engine is killed in the middle, instead of a run to the end.
+    pub crash: bool,
     /// The task.
     pub task: String,
     /// What must come of it.
@@ -129,6 +133,7 @@ impl Scenario {
             no_check: settings.no_check,
             no_judge: settings.no_judge,
             no_synth: settings.no_synth,
+            crash: settings.crash,
             expect: settings.expect,
             task: text("task.md")?,
             config: text("config.toml")?,

@@ -10,11 +10,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
-use crate::repo::Workspace;
+use crate::repo::{Workspace, gitlinks};
 
 /// The most of a repository's own file that is read, in bytes.
 const MAX_READ: u64 = 1 << 20;
@@ -106,6 +107,23 @@ impl GitPlace {
         let alternates = alternates(&common.join("objects"));
         let (git_dir, top) = (git_dir.to_owned(), top.to_owned());
         Some(Self { git_dir, common, top, alternates, modules })
+    }
+
+    /// Pathspecs that leave out every other repository that stands in this one: `git add` and `git rm`
+    /// would start git in it, where its own configuration names programs.
+    pub(super) fn without_embedded(&self, workspace: &Workspace) -> Vec<OsString> {
+        let inside = |path: &Path| match self.top == workspace.path {
+            true => rustix::fs::statat(&workspace.root, path, AtFlags::SYMLINK_NOFOLLOW).is_ok(),
+            false => self.top.join(path).symlink_metadata().is_ok(),
+        };
+        let links = gitlinks(&self.git_dir.join("index")).into_iter().map(OsString::from_vec);
+        let there = links.filter(|path| inside(&Path::new(path).join(".git")));
+        let spec = |path: OsString| {
+            let mut spec = OsString::from(":(exclude,top,literal)");
+            spec.push(path);
+            spec
+        };
+        there.map(spec).collect()
     }
 
     /// The environment for git.

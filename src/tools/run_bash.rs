@@ -208,6 +208,7 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
         ("HOME".into(), "/nonexistent".into()),
     ];
     let mut mounts = vec![workspace.mount(false)];
+    let mut argv: Vec<OsString> = allowed.argv.iter().map(OsString::from).collect();
     match allowed.git {
         None => {}
         Some(GitUse::Nothing) => env.extend(git_env::fixed_env()),
@@ -219,12 +220,16 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
             let place = GitPlace::of(workspace).ok_or("the workspace is in no git repository")?;
             env.extend(place.env());
             mounts = git_mounts(workspace, &place, git);
+            // `git`, `--no-pager`, and the subcommand.
+            if allowed.argv.get(2).is_some_and(|name| name == "add" || name == "rm") {
+                argv.extend(place.without_embedded(workspace));
+            }
         }
     }
     Ok(JobSpec {
         token: context.token.clone(),
         label: format!("run_bash {}", allowed.argv[0]),
-        argv: allowed.argv.into_iter().map(OsString::from).collect(),
+        argv,
         env,
         cwd: workspace.path.join(cwd.as_path()),
         mounts,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::words::{spent, whose, words};
+use super::words::{meter, whose, words};
 use super::{Listen, fitted};
 use crate::model::printable::line;
 use crate::model::{CandidateId, GateKind, GateReport, LaneId, RunEvent, Stage, Usage, duration};
@@ -65,8 +65,8 @@ impl Bars {
             RunEvent::LaneBegan { lane, model } => {
                 self.show(lane_key(lane), format!("{lane}  {model}"));
             }
-            RunEvent::LaneActivity { lane, turn, activity, usage } => {
-                let text = format!("{lane}  turn {turn}{}  {activity}", spent(usage));
+            RunEvent::LaneActivity { lane, turn, activity, usage, context } => {
+                let text = format!("{lane}  turn {turn}{}  {activity}", meter(usage, *context));
                 self.show(lane_key(lane), text);
             }
             RunEvent::LaneEnded { lane, .. } => self.end(&lane_key(lane)),
@@ -149,7 +149,7 @@ impl Progress {
         }
     }
 
-    /// For example `workers 2 of 5  12.3 s, $0.0300`.
+    /// For example `workers 2 of 5  12.3 s, 45.1k tokens, $0.0300`.
     fn message(&self, at: Duration) -> String {
         let Some(stage) = self.stage else { return "starting".to_owned() };
         let done = match (self.units, self.done) {
@@ -159,7 +159,7 @@ impl Progress {
         };
         let mut usage = Usage::default();
         self.lanes.values().for_each(|lane| usage += *lane);
-        format!("{stage}{done}  {}{}", duration(at.as_millis() as u64), spent(&usage))
+        format!("{stage}{done}  {}{}", duration(at.as_millis() as u64), meter(&usage, 0))
     }
 }
 

@@ -49,6 +49,7 @@ fn activity(text: &str) -> RunEvent {
         turn: 3,
         activity: text.to_owned(),
         usage: usage(),
+        context: 12_345,
     }
 }
 
@@ -212,6 +213,7 @@ impl TermLike for Screen {
     }
 }
 
+// contract R31
 #[test]
 fn bars_show_what_goes_on_and_leave_what_happened() {
     let screen = Screen::default();
@@ -222,7 +224,14 @@ fn bars_show_what_goes_on_and_leave_what_happened() {
     }
     bars.close();
     let text = screen.0.lock().unwrap().clone();
-    for part in ["edit_file src/lib.rs", "PARTIAL (quit)", "winner c2", "workers", "$0.0015"] {
+    for part in [
+        "edit_file src/lib.rs",
+        "turn 3, 12.3k context, 900 tokens, $0.0015",
+        "PARTIAL (quit)",
+        "winner c2",
+        "workers",
+        "$0.0015",
+    ] {
         assert!(text.contains(part), "{part} is missing in {text:?}");
     }
     assert!(!text.contains("\u{1b}[2J") && !text.contains('\u{7}'), "{text:?}");

@@ -119,6 +119,26 @@ pub fn spent(usage: &Usage) -> String {
     if usage.calls == 0 { String::new() } else { format!(", {}", usage.cost) }
 }
 
+/// A lane's meter: how long its conversation is, the tokens it used, what they cost. A part that is not
+/// known yet is left out.
+pub fn meter(usage: &Usage, context: u64) -> String {
+    let part = |tokens: u64, what: &str| match tokens {
+        0 => String::new(),
+        tokens => format!(", {} {what}", short(tokens)),
+    };
+    format!("{}{}{}", part(context, "context"), part(usage.tokens(), "tokens"), spent(usage))
+}
+
+/// A number of tokens, for example `950`, `12.3k` or `1.2M`.
+fn short(tokens: u64) -> String {
+    match tokens {
+        0..1000 => tokens.to_string(),
+        // Rounded up to a thousand thousands it would look wrong.
+        1000..999_950 => format!("{:.1}k", tokens as f64 / 1e3),
+        _ => format!("{:.1}M", tokens as f64 / 1e6),
+    }
+}
+
 fn plural(count: u32) -> &'static str {
     if count == 1 { "" } else { "s" }
 }

@@ -146,6 +146,7 @@ impl DelegateSubtask {
             system: desk.system.clone(),
             task_message: desk.voice.say(&told),
             voice: desk.voice.clone(),
+            review: None,
             seed: desk.seed,
             temperature: desk.temperature,
             cancel: parent.cancel.clone(),
@@ -191,12 +192,15 @@ fn limits(whole: &WorkerLimits, parent: &ToolContext, cap: u32) -> WorkerLimits 
 fn relayed(events: &EventSink, lane: &LaneId, parent: &ToolContext, number: u32) -> EventSink {
     let (events, lane, bill) = (events.clone(), lane.clone(), parent.bill.clone());
     EventSink::new(move |event| match event {
-        RunEvent::LaneActivity { turn, activity, .. } => events.send(RunEvent::LaneActivity {
-            lane: lane.clone(),
-            turn,
-            activity: format!("subtask {number}: {activity}"),
-            usage: bill.total(),
-        }),
+        RunEvent::LaneActivity { turn, activity, context, .. } => {
+            events.send(RunEvent::LaneActivity {
+                lane: lane.clone(),
+                turn,
+                activity: format!("subtask {number}: {activity}"),
+                usage: bill.total(),
+                context,
+            })
+        }
         other => events.send(other),
     })
 }

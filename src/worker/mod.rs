@@ -7,6 +7,7 @@ mod activity;
 mod delegate;
 mod history;
 mod limits;
+mod live;
 mod news;
 mod run;
 mod texts;
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::model::chat::{Message, ToolSpec};
 use crate::model::{Claim, EventSink, LaneId, Stop, Usage, WorkerLimits};
 use crate::provider::Provider;
-use crate::tools::{Registry, ToolContext, ToolOutput};
+use crate::tools::{Registry, Submission, ToolContext, ToolOutput};
 
 pub use delegate::{DelegateDesk, DelegateSubtask};
 pub use history::RESULT_CAP;
@@ -57,6 +58,12 @@ impl Toolbox for Registry {
     }
 }
 
+/// Looks at what a worker hands in, before that is its end.
+pub trait Review: Send + Sync {
+    /// `None` when it stands; else what the worker is told, and it goes on within its limits.
+    fn review<'a>(&'a self, submission: &'a Submission) -> BoxFuture<'a, Option<String>>;
+}
+
 /// Everything that one worker run is given.
 pub struct WorkerInput {
     /// The lane, for events and the request's purpose.
@@ -82,6 +89,8 @@ pub struct WorkerInput {
     pub past: Vec<Message>,
     /// How the engine speaks in the conversation.
     pub voice: Voice,
+    /// Who looks at a submission, if anybody does.
+    pub review: Option<Arc<dyn Review>>,
     /// A seed for servers that take one.
     pub seed: Option<u64>,
     /// Sampling temperature, when the operator set one.

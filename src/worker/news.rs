@@ -3,9 +3,9 @@
 use std::future::pending;
 
 use super::run::Loop;
-use super::texts;
+use super::{Review, texts};
 use crate::model::chat::{Block, Message, Role};
-use crate::tools::Jobs;
+use crate::tools::{Jobs, Submission};
 
 impl Loop {
     /// Folds what there is to tell into the conversation. On a resume the worker is told what it was told
@@ -27,6 +27,34 @@ impl Loop {
                     self.history.say(&text);
                 }
             }
+        }
+    }
+
+    /// Whether a submission is the end. One that is sent back is answered with what the reviewer says; where
+    /// the past goes on behind it, the worker is told what it was told then.
+    pub(super) async fn stands(&mut self, submission: &Submission) -> bool {
+        let told = self.past_message().map(|message| news_in(message).map(str::to_owned));
+        let review = self.input.review.clone();
+        let said = match (&review, &told) {
+            (None, told) => return told.is_none(),
+            (Some(review), _) => self.reviewed(&**review, submission).await,
+        };
+        match (told, said) {
+            (Some(None), _) => false,
+            (Some(Some(text)), _) | (None, Some(text)) => {
+                self.history.say(&text);
+                false
+            }
+            (None, None) => true,
+        }
+    }
+
+    /// A review ends with the worker: what is not found to be wrong by then stands.
+    async fn reviewed(&self, review: &dyn Review, submission: &Submission) -> Option<String> {
+        tokio::select! {
+            biased;
+            said = review.review(submission) => said,
+            () = self.input.cancel.cancelled() => None,
         }
     }
 

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::history::{Call, History, result};
 use super::limits::{Limits, SUMMARY_TOKENS, Spent};
+use super::live::Live;
 use super::{WorkerInput, WorkerOutcome, activity, texts};
 use crate::model::chat::{
     Block, Delta, ModelReply, ModelRequest, Purpose, ReplyStop, Role, ToolChoice,
@@ -81,7 +82,9 @@ impl Loop {
                 }
                 continue;
             }
-            if let Some(submission) = self.answer(&reply, calls).await {
+            if let Some(submission) = self.answer(&reply, calls).await
+                && self.stands(&submission).await
+            {
                 self.last_text = submission.answer;
                 return self.end_with(Stop::Submitted, submission.claims);
             }
@@ -144,15 +147,10 @@ impl Loop {
         let said = self.history.messages();
         let told = self.input.past.get(said.len()).filter(|past| past.role == Role::Tool);
         match told.filter(|_| self.input.past.starts_with(said)) {
-            Some(past) => {
-                self.history.results(past.blocks.clone());
-                None
-            }
-            None => {
-                self.history.results(round.results);
-                round.submission
-            }
+            Some(past) => self.history.results(past.blocks.clone()),
+            None => self.history.results(round.results),
         }
+        round.submission
     }
 
     async fn call(&self, call: &Call, round: &mut Round) {
@@ -192,9 +190,10 @@ impl Loop {
         let turn = self.turns + 1;
         self.tell("thinking".to_owned(), turn);
         let halt = self.input.cancel.child_token();
+        let mut live = Live::default();
         let mut sink = |delta: Delta| {
-            if let Delta::ToolStart { name } = delta {
-                self.tell(format!("writing {}", activity::describe(&name, "")), turn);
+            if let Some(words) = live.take(delta, Instant::now()) {
+                self.tell(words, turn);
             }
         };
         let called = self.input.provider.call(&request, &mut sink, &halt);
@@ -271,6 +270,7 @@ impl Loop {
             turn,
             activity,
             usage: self.spent.usage,
+            context: self.spent.last_call,
         });
     }
 }

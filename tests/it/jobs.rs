@@ -17,7 +17,7 @@ fn tokens_are_long_and_never_equal() {
 
 #[test]
 fn finishing_a_scope_kills_its_jobs_and_leaves_its_siblings() {
-    // contract C6 in part: the selftest is open
+    // contract C6
     // contract C7
     for system in ALL {
         on(system, || async {

@@ -8,20 +8,24 @@
     reason = "a test that fails may panic, and helpers of tests are no test functions"
 )]
 
+mod allow;
 mod applying;
 mod background;
 mod bad_input;
 mod carry;
 mod commands;
+mod corners;
 mod demo;
 mod doubts;
 mod eval;
+mod fallback;
 mod fence_command;
 mod gate;
 mod gc;
 mod hostile_gate;
 mod jobs;
 mod judging;
+mod money;
 mod patch_cases;
 mod patch_command;
 mod patch_corpus;
@@ -29,6 +33,7 @@ mod patch_forms;
 mod patch_git;
 mod patch_oracle;
 mod patch_store;
+mod prefix;
 mod provider;
 mod repo;
 mod resume;
@@ -39,3 +44,4 @@ mod tool_command;
 mod tools;
 mod under_workers;
 mod untouched;
+mod workers;

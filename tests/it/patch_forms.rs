@@ -271,6 +271,52 @@ fn envelopes() {
     place.means(envelope, &now, &[], Refuses);
 }
 
+#[test]
+fn hunks_without_line_numbers() {
+    let place = Place::new();
+    let loose = "@@ ... @@\n 1\n-2\n+two\n 3\n";
+    let now = [Is(b"one.txt", FILE, EDITED)];
+    let plain = format!("--- a/one.txt\n+++ b/one.txt\n{loose}");
+    place.means(plain.as_bytes(), &now, &["line-numbers"], Refuses);
+    place.means(git_section("one.txt", loose).as_bytes(), &now, &["line-numbers"], Refuses);
+    let other = "--- a/two.txt\n+++ b/two.txt\n@@\n-c\n+C\n";
+    let both = [Is(b"one.txt", FILE, EDITED), Is(b"two.txt", FILE, OTHER_EDITED)];
+    place.means(format!("{plain}{other}").as_bytes(), &both, &["line-numbers"], Refuses);
+    // Git reads only the section with numbers, and the mode only.
+    for read_in_part in [
+        format!("{}{other}", git_section("one.txt", EDIT)),
+        format!(
+            "diff --git a/run.sh b/run.sh\nold mode 100755\nnew mode 100644\n--- a/run.sh\n+++ b/run.sh\n@@\n-echo\n+x\n"
+        ),
+    ] {
+        assert!(place.store.git_apply(read_in_part.as_bytes(), &place.base, &[]).is_some());
+        assert_eq!(place.refusal(&read_in_part).code, "hunk-header", "{read_in_part}");
+    }
+}
+
+#[test]
+fn a_diff_in_a_json_answer() {
+    let place = Place::new();
+    let answer = serde_json::json!({ "thought": "2 -> two", "diff": git_section("one.txt", EDIT) });
+    let now = [Is(b"one.txt", FILE, EDITED)];
+    place.means(answer.to_string().as_bytes(), &now, &["json"], Refuses);
+    let fenced = format!("```json\n{answer:#}\n```");
+    place.means(fenced.as_bytes(), &now, &["json"], Refuses);
+}
+
+#[test]
+fn several_envelopes() {
+    let place = Place::new();
+    let first =
+        "*** Begin Patch\n*** Update File: one.txt\n@@ ...\n 1\n-2\n+two\n 3\n*** End Patch\n";
+    let second =
+        "*** Begin Patch\n*** Update File: two.txt\n@@ -1,4 +1,4 @@ b\n-c\n+C\n*** End Patch\n";
+    let both = [Is(b"one.txt", FILE, EDITED), Is(b"two.txt", FILE, OTHER_EDITED)];
+    place.means(format!("{first}\n{second}").as_bytes(), &both, &[], Refuses);
+    let fenced = format!("```\n{first}```\n\n```\n{second}```\n");
+    place.means(fenced.as_bytes(), &both, &["markdown-fence"], Refuses);
+}
+
 /// A refusal is something to act on: which file, which hunk, what was expected, what is there.
 #[test]
 fn refusals_name_the_file_the_hunk_and_the_difference() {

@@ -19,16 +19,16 @@ use super::support::server::{Reply, Request, Server};
 const CALLS: usize = 10;
 
 /// A place whose models are a server, and the server.
-struct Bench {
-    place: Place,
-    server: Server,
+pub(super) struct Bench {
+    pub(super) place: Place,
+    pub(super) server: Server,
     /// The request at which an engine is killed, counted from 1; 0 for none.
     deadly: Arc<AtomicUsize>,
     victim: Arc<Mutex<Option<Pid>>>,
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let place = Place::new();
         let (deadly, victim) = (Arc::<AtomicUsize>::default(), Arc::new(Mutex::new(None::<Pid>)));
         let (at, whom, count) = (deadly.clone(), victim.clone(), AtomicUsize::new(0));
@@ -46,7 +46,7 @@ impl Bench {
         bench
     }
 
-    fn configure(&self, url: &str, rest: &str) {
+    pub(super) fn configure(&self, url: &str, rest: &str) {
         self.place.config(&format!(
             "[providers.own]\nwire = \"openai-chat\"\nbase_url = \"{url}/v1\"\nkey_env = \"OWN_KEY\"\n\
              [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n\
@@ -61,12 +61,12 @@ impl Bench {
         command.spawn().unwrap()
     }
 
-    fn run(&self, args: &[&str]) -> Done {
+    pub(super) fn run(&self, args: &[&str]) -> Done {
         Done::of(self.start(args).wait_with_output().unwrap())
     }
 
     /// Runs a command that is killed when the server gets its `nth` request from now on.
-    fn killed_at(&self, args: &[&str], nth: usize) -> Done {
+    pub(super) fn killed_at(&self, args: &[&str], nth: usize) -> Done {
         let mut victim = self.victim.lock().unwrap();
         let child = self.start(args);
         *victim = Some(Pid::from_child(&child));
@@ -78,22 +78,22 @@ impl Bench {
     }
 
     /// How many requests there were.
-    fn asked(&self) -> usize {
+    pub(super) fn asked(&self) -> usize {
         self.server.requests().len()
     }
 
     /// How many requests spoke of a task: those of an engine that was killed may come late.
-    fn asked_about(&self, task: &str) -> usize {
+    pub(super) fn asked_about(&self, task: &str) -> usize {
         let speaks = |request: &&Request| request.json().to_string().contains(task);
         self.server.requests().iter().filter(speaks).count()
     }
 
-    fn newest(&self) -> PathBuf {
+    pub(super) fn newest(&self) -> PathBuf {
         self.place.runs().pop().unwrap()
     }
 }
 
-const RUN: [&str; 4] = ["run", "raise the value", "--no-synth", "-q"];
+pub(super) const RUN: [&str; 4] = ["run", "raise the value", "--no-synth", "-q"];
 
 /// The models: each lane looks, writes its value, looks again and submits; the judge likes the larger.
 fn answer(request: &Request) -> Reply {
@@ -116,7 +116,7 @@ fn answer(request: &Request) -> Reply {
     said(&body, json!({"role": "assistant", "content": null, "tool_calls": calls}))
 }
 
-fn said(body: &Value, message: Value) -> Reply {
+pub(super) fn said(body: &Value, message: Value) -> Reply {
     let why = if message["tool_calls"].is_null() { "stop" } else { "tool_calls" };
     let answer = json!({
         "id": "a", "object": "chat.completion", "created": 0, "model": body["model"],
@@ -126,7 +126,7 @@ fn said(body: &Value, message: Value) -> Reply {
     Reply::json(200, &answer.to_string())
 }
 
-fn verdict(messages: &[Value]) -> String {
+pub(super) fn verdict(messages: &[Value]) -> String {
     let question = messages.last().unwrap()["content"].as_str().unwrap();
     let nonce = question.rsplit("\"nonce\": \"").next().unwrap().split('"').next().unwrap();
     let (first, _) = question.split_once("\n# SECOND\n").unwrap();
@@ -137,12 +137,12 @@ fn verdict(messages: &[Value]) -> String {
         .to_string()
 }
 
-fn record(run: &Path) -> Value {
+pub(super) fn record(run: &Path) -> Value {
     serde_json::from_slice(&fs::read(run.join("record.json")).unwrap()).unwrap()
 }
 
 /// What of a record must not depend on how often the run was cut off.
-fn decided(record: &Value) -> Value {
+pub(super) fn decided(record: &Value) -> Value {
     let row = |row: &Value| {
         json!({
             "tree": row["admission"]["tree"], "lane": row["candidate"]["lane"], "same_as": row["same_as"],
@@ -157,7 +157,7 @@ fn decided(record: &Value) -> Value {
     })
 }
 
-fn journal(run: &Path) -> Vec<Value> {
+pub(super) fn journal(run: &Path) -> Vec<Value> {
     let text = fs::read_to_string(run.join("journal.jsonl")).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -284,8 +284,10 @@ fn a_run_killed_at_random_ends_as_if_it_had_not_been() {
 #[test]
 #[ignore = "takes minutes: 200 points"]
 fn a_run_killed_at_200_random_points_ends_as_if_it_had_not_been() {
-    let seed = Instant::now().elapsed().as_nanos() as u64;
-    killed_at_random(200, seed);
+    // What failed is tried again with its seed.
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap());
+    let seed = number("BAKEOFF_KILL_SEED").unwrap_or_else(|| fastrand::u64(..));
+    killed_at_random(number("BAKEOFF_KILL_POINTS").unwrap_or(200) as usize, seed);
 }
 
 #[test]

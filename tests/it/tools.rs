@@ -211,6 +211,44 @@ async fn the_hostile_repository_is_hostile() {
     }
 }
 
+/// A repository within the repository, whose own configuration and attributes name a filter: `git add` and
+/// `git rm` would start git in it. They pass over it.
+#[tokio::test]
+async fn git_is_not_started_in_a_repository_within() {
+    let bench = Bench::with(Arc::new(Bare { hardened: true }));
+    let (space, mark) = (bench.path("space"), bench.path("mark"));
+    let sub = space.join("sub");
+    std::fs::create_dir_all(&sub).unwrap();
+    let git = |dir: &Path, line: &str| {
+        let base = "-c advice.addEmbeddedRepo=false -c user.name=a -c user.email=a@localhost";
+        let words = base.split(' ').chain(line.split(' '));
+        assert!(Command::new("git").args(words).current_dir(dir).status().unwrap().success());
+    };
+    for dir in [&sub, &space] {
+        std::fs::write(dir.join("file"), "one\n").unwrap();
+        git(dir, "init -q .");
+        git(dir, "add .");
+        git(dir, "commit -qm one");
+    }
+    let filter = format!("[filter \"f\"]\n\tclean = \"echo x >> {}; cat\"\n", mark.display());
+    let config = std::fs::read_to_string(sub.join(".git/config")).unwrap();
+    std::fs::write(sub.join(".git/config"), config + &filter).unwrap();
+    std::fs::write(sub.join(".gitattributes"), "* filter=f\n").unwrap();
+    std::fs::write(space.join("new"), "").unwrap();
+    // The same size: only the filter could tell whether it is the same.
+    std::fs::write(sub.join("file"), "two\n").unwrap();
+    let lines = ["add -A", "add .", "add -u", "add sub", "rm --cached -r --ignore-unmatch sub"];
+    for line in lines {
+        let output = bench.run(&space, json!({"command": format!("git {line}")})).await;
+        assert!(output.text.starts_with("[exit 0]"), "{line}: {}", output.text);
+        assert!(!mark.exists(), "git {line} started the filter");
+    }
+    let status = bench.run(&space, json!({"command": "git status --short"})).await.text;
+    assert!(status.contains("A  new"), "{status}");
+    git(&space, "add -A");
+    assert!(mark.exists(), "without the exclusion the filter runs");
+}
+
 /// A lane's own workspace: a linked worktree of the run's repository. Git works in it, staging too, and
 /// what was staged and written is the lane's diff; another lane sees nothing of it.
 #[tokio::test]

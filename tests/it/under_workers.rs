@@ -13,9 +13,10 @@ calls = [
     { name = "list_dir", arguments = { path = "deps" } },
     { name = "read_file", arguments = { path = "made.txt" } },
     { name = "read_file", arguments = { path = "out/checked.txt" } },
+    { name = "code_execution", arguments = { code = "print(open('deps/lib.txt').read().strip(), 'for code')" } },
 ]
 [[worker.turns]]
-capture = { dep = '(lib\.txt  \d+)', made = '(by setup)', checked = '(by check|no file or directory)' }
+capture = { dep = '(lib\.txt  \d+)', code = '(carried for code)', made = '(by setup)', checked = '(by check|no file or directory)' }
 calls = [
     { name = "edit_file", arguments = { path = "deps/lib.txt", old_string = "carried", new_string = "cracked" } },
     { name = "write_file", arguments = { path = "deps/new.txt", content = "new\n" } },
@@ -23,8 +24,8 @@ calls = [
     { name = "write_file", arguments = { path = "value.txt", content = "2\n" } },
 ]
 [[worker.turns]]
-capture = { dep = '(lib\.txt  \d+)', made = '(by setup)', checked = '(by check|no file or directory)' }
-calls = [{ name = "submit", arguments = { answer = "{dep}, {made}, {checked}", claims = [] } }]
+capture = { dep = '(lib\.txt  \d+)', code = '(carried for code)', made = '(by setup)', checked = '(by check|no file or directory)' }
+calls = [{ name = "submit", arguments = { answer = "{dep}, {code}, {made}, {checked}", claims = [] } }]
 "#;
 
 const GATES: &str =
@@ -53,7 +54,7 @@ fn a_worker_sees_what_the_gates_have_and_hands_in_its_edit_alone() {
         place.run(["run", "raise the value"]).exits(0);
         let record = place.record();
         let answer = record["candidates"][0]["candidate"]["answer"].as_str().unwrap();
-        assert_eq!(answer, "lib.txt  8, by setup, by check", "{round}");
+        assert_eq!(answer, "lib.txt  8, carried for code, by setup, by check", "{round}");
         let diff = place.run(["diff"]).exits(0).out;
         let paths: Vec<&str> = diff.lines().filter(|line| line.starts_with("diff ")).collect();
         assert_eq!(paths, ["diff --git a/value.txt b/value.txt"], "{round}: {diff}");

@@ -1,4 +1,4 @@
-//! The wires against aimock (both dialects' streams) and llmock (which grades the client).
+//! The wires against aimock (every dialect's streams) and llmock (which grades the client).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,8 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{control, peer};
 
-const BOTH: [(Wire, &str); 2] =
-    [(Wire::OpenaiChat, "gpt-5"), (Wire::Anthropic, "claude-sonnet-4-5")];
+const WIRES: [(Wire, &str); 3] = [
+    (Wire::OpenaiChat, "gpt-5"),
+    (Wire::OpenaiResponses, "gpt-5"),
+    (Wire::Anthropic, "claude-sonnet-4-5"),
+];
 
 fn request(model: &str, text: &str) -> ModelRequest {
     let parameters = json!({
@@ -73,7 +76,7 @@ fn arguments(reply: &ModelReply) -> Vec<&str> {
 #[tokio::test]
 #[ignore = "needs peers started by tests/peers/run.sh"]
 async fn aimock_streams_text_and_parallel_calls() {
-    for (wire, model) in BOTH {
+    for (wire, model) in WIRES {
         let provider = connect(&aimock(wire)).unwrap();
         let first = request(model, "peer: tools");
         let reply = ask(&*provider, &first).await.unwrap();
@@ -132,7 +135,7 @@ async fn aimock_reasoning_of_the_chat_dialect_is_kept() {
 #[tokio::test]
 #[ignore = "needs peers started by tests/peers/run.sh"]
 async fn aimock_errors_have_their_class() {
-    for (wire, model) in BOTH {
+    for (wire, model) in WIRES {
         let provider = connect(&aimock(wire)).unwrap();
         for (text, class) in [
             ("peer: overloaded", ErrorClass::Overloaded),
@@ -148,16 +151,34 @@ async fn aimock_errors_have_their_class() {
 #[tokio::test]
 #[ignore = "needs peers started by tests/peers/run.sh"]
 async fn aimock_rate_limit_is_waited_for() {
-    for (wire, model) in BOTH {
+    for (wire, model) in WIRES {
         let mut endpoint = aimock(wire);
         // Its sequence counts for each test id.
-        endpoint.headers.push(("x-test-id".into(), format!("limited-{model}").into()));
+        endpoint.headers.push(("x-test-id".into(), format!("limited-{wire:?}").into()));
         let provider = Retrying::new(connect(&endpoint).unwrap(), RetryPolicy::default());
         let begun = Instant::now();
         let reply = ask(&provider, &request(model, "peer: limited")).await.unwrap();
         assert_eq!(reply.text(), "Now it works.");
         assert!(begun.elapsed() >= Duration::from_secs(1), "{wire:?}: {:?}", begun.elapsed());
     }
+}
+
+// contract R28
+#[tokio::test]
+#[ignore = "needs peers started by tests/peers/run.sh"]
+async fn aimock_reasoning_of_the_responses_dialect_goes_back_as_it_came() {
+    let provider = connect(&aimock(Wire::OpenaiResponses)).unwrap();
+    let first = request("gpt-5", "peer: thinking");
+    let reply = ask(&*provider, &first).await.unwrap();
+    let raw = reply.blocks.iter().find_map(|block| match block {
+        Block::Reasoning { raw, .. } if raw["type"] == "reasoning" => Some(raw.clone()),
+        _ => None,
+    });
+    let raw = raw.unwrap_or_else(|| panic!("{reply:?}"));
+    let text = "The file is what matters here, so I read it before I say anything.";
+    assert_eq!(raw["summary"][0]["text"], text, "{raw}");
+    let second = answered(first, &reply);
+    assert_eq!(ask(&*provider, &second).await.unwrap().text(), "It was as I thought.");
 }
 
 /// One scenario of llmock's: what it plays, and the class that a client sees without retries.
@@ -235,7 +256,7 @@ async fn play(
 #[tokio::test]
 #[ignore = "needs peers started by tests/peers/run.sh"]
 async fn llmock_finds_nothing_against_the_client_and_much_against_one_without_retries() {
-    for (wire, model) in BOTH {
+    for (wire, model) in WIRES {
         for scenario in scenarios() {
             let name = scenario.name;
             let (result, verdict) = play(&scenario, wire, model, true).await;

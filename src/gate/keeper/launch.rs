@@ -62,14 +62,15 @@ impl Gatekeeper {
         let who = work.who.map_or("base", |id| id.as_str());
         let programs = carry::program_dirs(&tree.cwd(""), &self.carry);
         let shell = ["sh", "-c", work.command.line.as_str()];
+        let mut env = env::environment(&tools.env, &programs, &self.env, network);
+        if work.gate == GateKind::Test {
+            env::name_tests(&mut env);
+        }
         JobSpec {
             token: mint_token(),
             label: format!("{} {who}", work.label),
             argv: shell.into_iter().map(OsString::from).collect(),
-            env: env::environment(&tools.env, &programs, &self.env, network)
-                .into_iter()
-                .chain(env::ceiling(&tree.cwd("")))
-                .collect(),
+            env: env.into_iter().chain(env::ceiling(&tree.cwd(""))).collect(),
             cwd: tree.cwd(&self.plan.dir),
             mounts: tools.mounts.iter().cloned().chain(tree.mounts()).collect(),
             network,

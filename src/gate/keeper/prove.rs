@@ -18,8 +18,10 @@ use crate::repo::RepoError;
 /// A run and the tracked files that it changed.
 type Ran = (Outcome, Result<Vec<String>, RepoError>);
 
-/// Own tests may take this many times what the base's tests took, and at least a minute.
+/// Own tests may take this many times what the base's tests took, and at least a minute: a suite that
+/// takes a second leaves no time to build what a new test needs.
 const OWN_TIMES: u32 = 4;
+const OWN_LEAST: Duration = Duration::from_secs(60);
 
 /// What every run of one gate is given.
 struct Given<'a> {
@@ -147,7 +149,7 @@ impl Gatekeeper {
         if !verdict.is_pass() && !verdict.is_contested() {
             return Ok(None);
         }
-        let wall = (before.elapsed * OWN_TIMES).max(Duration::from_secs(60)).min(given.work.wall);
+        let wall = (before.elapsed * OWN_TIMES).max(OWN_LEAST).min(given.work.wall);
         let work = Work { label: "own tests", wall, ..*given.work };
         let (here, _) = match self.in_tree(given, &work, own).await? {
             Ok(ran) => ran,

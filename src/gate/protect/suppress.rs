@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::words::{
-    CHECKS, DETECTS, ENDS, GO, JUDGE, PYTHON, RUST, SCRIPT, STACK, WHOLE_FILE, WORDS,
+    CHECKS, DETECTS, ENDS, GO, JUDGE, PYTHON, RUST, SCRIPT, STACK, TESTS, WHOLE_FILE, WORDS,
 };
 
 fn extension(path: &str) -> &str {
@@ -48,22 +48,26 @@ pub fn findings(path: &str, old: &[u8], new: &[u8]) -> Vec<(&'static str, String
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
     let end = extension(path);
     let mut found: BTreeMap<&'static str, String> = BTreeMap::new();
-    let lines = added(&old, &new);
+    let lines: Vec<String> = added(&old, &new).into_iter().map(joined).collect();
     // Who looks at the stack to find a test has to name one.
     let names_tests = lines.iter().any(|line| line.to_lowercase().contains("test"));
-    for line in lines.iter().copied().filter(|_| names_tests) {
+    for line in lines.iter().filter(|_| names_tests) {
         if let Some((word, _)) =
             STACK.iter().find(|(word, ends)| ends.contains(&end) && line.contains(word))
         {
             found.entry(DETECTS).or_insert_with(|| format!("adds `{word}`"));
         }
     }
-    for line in lines {
+    for line in &lines {
         if asks_for_runner(end, line) {
             found.entry(DETECTS).or_insert_with(|| "asks for a test runner".to_owned());
         }
+        if replaces_assertion(end, line) {
+            found.entry(TESTS).or_insert_with(|| "replaces an assertion".to_owned());
+        }
         let words = WORDS.iter().filter(|(word, ends, code)| {
-            ends.contains(&end) && line.contains(word) && !(*code == ENDS && is_program(path))
+            let of_programs = *code == ENDS || word.starts_with("env::args");
+            ends.contains(&end) && has(line, word) && !(of_programs && is_program(path))
         });
         for (word, _, code) in words {
             found.entry(code).or_insert_with(|| format!("adds `{}`", word.trim()));
@@ -73,6 +77,60 @@ pub fn findings(path: &str, old: &[u8], new: &[u8]) -> Vec<(&'static str, String
         }
     }
     found.into_iter().collect()
+}
+
+/// Whether a line holds a word; an assignment may be spaced in any way.
+fn has(line: &str, word: &str) -> bool {
+    let Some(name) = word.strip_suffix(" =") else { return line.contains(word) };
+    line.match_indices(name).any(|(at, _)| is_assigned(&line[at + name.len()..]))
+}
+
+/// Whether an assignment begins here: no comparison, and no arrow.
+fn is_assigned(rest: &str) -> bool {
+    rest.trim_start().strip_prefix('=').is_some_and(|rest| !rest.starts_with(['=', '>']))
+}
+
+/// JavaScript that gives a member of `assert`, `expect` or `chai` another value: `assert.ok = …`,
+/// `expect["to"] = …`.
+fn replaces_assertion(end: &str, line: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let member = |at: usize, name: &str| {
+        let rest = &line[at + name.len()..];
+        let inner = match rest.strip_prefix('[') {
+            Some(rest) => rest.split_once(']').map(|(_, rest)| rest),
+            None => rest
+                .strip_prefix('.')
+                .map(|rest| rest.trim_start_matches(|c| is_name(c) || c == '.')),
+        };
+        !line[..at].ends_with(is_name) && inner.is_some_and(is_assigned)
+    };
+    SCRIPT.contains(&end)
+        && ["assert", "expect", "chai"]
+            .iter()
+            .any(|name| line.match_indices(name).any(|(at, _)| member(at, name)))
+}
+
+/// The line with literals that are only joined made one: nobody has an honest reason to write a name in
+/// pieces, and a word in pieces is one all the same.
+fn joined(line: &str) -> String {
+    let mut text = line.to_owned();
+    for quote in ['"', '\'', '`'] {
+        let mut from = 0;
+        while let Some(at) = text[from..].find(quote).map(|at| from + at) {
+            let rest = &text[at + 1..];
+            let after = rest.trim_start();
+            let after = after.strip_prefix('+').unwrap_or(after).trim_start();
+            // Between two quotes stands nothing but white space and perhaps a plus.
+            let gap = rest.len() - after.len();
+            if gap > 0 && after.starts_with(quote) {
+                text.replace_range(at..at + 2 + gap, "");
+                from = at;
+            } else {
+                from = at + 1;
+            }
+        }
+    }
+    text
 }
 
 /// A program's entry ends its process honestly.

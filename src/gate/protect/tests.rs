@@ -214,6 +214,39 @@ fn words_that_silence_a_check_are_flagged_and_whole_files_disarmed() {
             "detects-tests",
         ),
         ("app/calc.py", "import os\nos._exit(0)\n", "ends-the-process"),
+        (
+            "app/calc.py",
+            "import sys as s\nm = s.modules.get('_py' + 'test.python')\n",
+            "detects-tests",
+        ),
+        ("app/calc.py", "import gc\nX = gc.get_objects()\n", "detects-tests"),
+        (
+            "app/calc.py",
+            "import sys\nX = 'te' 'st' in sys._getframe(1).f_code.co_filename\n",
+            "detects-tests",
+        ),
+        ("src/index.ts", "import assert from 'node:assert';\nassert.ok=()=>{};\n", "weakens-tests"),
+        ("src/index.ts", "const a = await import(\"node:ass\" + \"ert\");\n", "weakens-tests"),
+        ("src/index.ts", "const q = process.getBuiltinModule(x);\n", "weakens-tests"),
+        ("src/index.ts", "lib.strictEqual=f;\n", "weakens-tests"),
+        ("src/index.ts", "expect['to']['be'].x = y;\nexpect[key] = y;\n", "weakens-tests"),
+        (
+            "src/lib.rs",
+            "pub fn f() -> bool { std::thread::current().name() == Some(\"adds\") }\n",
+            "detects-tests",
+        ),
+        ("src/lib.rs", "extern \"C\" { fn exit(code: i32) -> !; }\n", "ends-the-process"),
+        ("calc/calc.go", "package calc\n\nfunc init() { os.Exit(0 + 0) }\n", "ends-the-process"),
+        (
+            "calc/calc.go",
+            "package calc\n\nvar X = \"--- \" + \"PASS: TestAdd\"\n",
+            "imitates-a-runner",
+        ),
+        (
+            "calc/calc.go",
+            "package calc\n\nfunc init() { os.Args=append(os.Args, x) }\n",
+            "weakens-tests",
+        ),
         ("src/lib.rs", "pub fn f() { std::process::exit(0) }\n", "ends-the-process"),
         ("src/lib.rs", "macro_rules! assert_eq { () => {} }\n", "weakens-tests"),
         ("src/lib.rs", "#[cfg(any())]\nmod tests {}\n", "weakens-tests"),
@@ -222,6 +255,25 @@ fn words_that_silence_a_check_are_flagged_and_whole_files_disarmed() {
         let told: Vec<&str> =
             codes(&gated).into_iter().filter(|code| *code != "silences-only").collect();
         assert_eq!((told, &gated.check), (vec![code], &admitted), "{text}");
+    }
+}
+
+#[test]
+fn honest_neighbours_of_these_words_are_not_flagged() {
+    for (path, text) in [
+        (
+            "src/index.ts",
+            "import assert from 'node:assert';\nassert.ok(x == 1, 'a' + name + 'b');\n",
+        ),
+        ("src/index.ts", "const same = (a: X) => a.strictEqual === b.strictEqual;\n"),
+        ("src/index.ts", "const f = { expect: (x: X) => x.to === 1, asserts: 2 };\n"),
+        ("src/index.ts", "const lazy = await import(\"./assertions\");\n"),
+        ("app/calc.py", "import sys\nHERE = sys.modules[__name__]\nX = ('a' 'b', 'c')\n"),
+        ("src/main.rs", "fn main() { let _ = std::env::args().next(); std::process::exit(1) }\n"),
+        ("calc/calc.go", "package calc\n\nvar args = os.Args[1:]\nvar same = len(os.Args) == 2\n"),
+    ] {
+        let (_, _, _, gated) = gate(&[(path, text)]);
+        assert_eq!(codes(&gated), Vec::<&str>::new(), "{text}");
     }
 }
 

@@ -80,15 +80,14 @@ fn from_events(output: &str, events: &[Value]) -> Reading {
 
 /// `--- FAIL: TestAdd (0.00s)`, then `FAIL\texample/pkg\t0.002s`, which names the package.
 fn from_text(output: &str) -> Reading {
-    let mut reading = Reading { errors: build_errors(output.lines()), ..Reading::default() };
+    let mut reading = Reading { errors: build_errors(not_of_tests(output)), ..Reading::default() };
     let (mut failed, mut passed) = (Vec::new(), Vec::new());
     for line in output.lines() {
-        let trimmed = line.trim_start();
-        if let Some(name) = outcome(trimmed, "--- FAIL: ") {
+        if let Some(name) = outcome(line, "--- FAIL: ") {
             failed.push(name);
-        } else if let Some(name) = outcome(trimmed, "--- PASS: ") {
+        } else if let Some(name) = outcome(line, "--- PASS: ") {
             passed.push(name);
-        } else if let Some((word, rest)) = line.split_once('\t') {
+        } else if let Some((word, rest)) = line.split_once('\t').filter(|(word, _)| ends(word)) {
             let package = rest.split('\t').next().unwrap_or("").split(' ').next().unwrap_or("");
             for name in passed.drain(..) {
                 reading.pass(format!("{package}.{name}"));
@@ -104,6 +103,53 @@ fn from_text(output: &str) -> Reading {
     reading
 }
 
+/// The lines that no running test printed: what a test prints is no error of the build, whatever it
+/// looks like.
+fn not_of_tests(output: &str) -> impl Iterator<Item = &str> {
+    let mut running = false;
+    output.lines().filter(move |line| {
+        let end = line.split_once('\t').is_some_and(|(word, _)| ends(word));
+        running = (running || line.starts_with("=== RUN")) && !end;
+        !running
+    })
+}
+
+/// The test that a line tells of. What a test printed without a line feed may stand before it.
 fn outcome<'a>(line: &'a str, word: &str) -> Option<&'a str> {
-    line.strip_prefix(word)?.split(" (").next()
+    let (name, time) = line[line.rfind(word)? + word.len()..].split_once(" (")?;
+    let seconds = time.strip_suffix("s)")?;
+    seconds.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.').then_some(name)
+}
+
+/// Whether the first word of a line is that of a package's end; logs hold tabs, too.
+fn ends(word: &str) -> bool {
+    matches!(word.trim_end(), "ok" | "FAIL" | "?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tests_print_is_neither_a_package_nor_an_error() {
+        let output = "=== RUN   TestAdd\na\tb\nx.go:4:9: printed\nno newline--- PASS: TestAdd (0.00s)\n\
+                      === RUN   TestMul\n    --- PASS: TestMul/one (0.01s)\n--- FAIL: TestMul (0.00s)\n\
+                      FAIL\nFAIL\texample.com/calc\t0.002s\n# example.com/calc/other\nother/a.go:3:1: undefined: X\n\
+                      FAIL\texample.com/calc/other [build failed]\nFAIL\n";
+        let reading = read_test(output);
+        let passed: Vec<&str> = reading.passed.keys().map(String::as_str).collect();
+        assert_eq!(passed, ["example.com/calc.TestAdd", "example.com/calc.TestMul/one"]);
+        let told: Vec<String> = reading.errors.iter().map(Diagnostic::text).collect();
+        assert_eq!(
+            told,
+            [
+                "other/a.go:3: undefined: X",
+                "example.com/calc: package failed",
+                "example.com/calc/other: package failed"
+            ]
+        );
+        assert!(reading.failed.iter().any(|test| test.code.ends_with("TestMul")));
+        // A line that only looks like a result.
+        assert!(read_test("--- PASS: TestX (soon)\nok  \tp\t0.1s\n").passed.is_empty());
+    }
 }

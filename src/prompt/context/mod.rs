@@ -5,6 +5,7 @@
 
 mod judge;
 mod nested;
+mod side;
 mod synth;
 mod worker;
 
@@ -12,6 +13,7 @@ pub use judge::{
     CandidateView, GateView, JudgeRetry, JudgeSystem, JudgeTask, SkepticSystem, SkepticTask,
 };
 pub use nested::{JobNotices, Subtask, SubtaskResult};
+pub use side::{CapsuleSystem, CapsuleTask, TitleSystem, TitleTask};
 pub use synth::{SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask};
 pub use worker::{GateCommand, GateFailure, Instructions, WorkerSystem, WorkerTask};
 
@@ -28,6 +30,12 @@ pub(crate) const ANSWER_BYTES: usize = 4 << 10;
 pub(crate) const INSTRUCTIONS_BYTES: usize = 32 << 10;
 /// The most bytes of one file of the base in one prompt.
 pub(crate) const FILE_BYTES: usize = 96 << 10;
+/// The most bytes of what one earlier run left in one prompt.
+pub(crate) const PRIOR_BYTES: usize = 4 << 10;
+/// The most bytes of a task that is named or summed up.
+pub(crate) const TASK_BYTES: usize = 16 << 10;
+/// The block delimiters of what is remembered, which no remembered text may hold (contract C22).
+pub(crate) const MEMORY_DELIMITERS: [&str; 3] = ["END MEMORY", "END USER MEMORY", "END PRIOR RUNS"];
 /// The most bytes of a quoted reply or reason in one prompt.
 pub(crate) const QUOTE_BYTES: usize = 1 << 10;
 

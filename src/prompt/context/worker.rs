@@ -1,6 +1,9 @@
 //! What a worker is told.
 
-use super::{Fields, GATE_BYTES, INSTRUCTIONS_BYTES, inline, lines, optional, trusted};
+use super::{
+    Fields, GATE_BYTES, INSTRUCTIONS_BYTES, MEMORY_DELIMITERS, PRIOR_BYTES, inline, lines,
+    optional, trusted,
+};
 use crate::fence::{Boundary, FenceOptions, Keep, Untrusted};
 use crate::prompt::{Field, PromptContext};
 
@@ -51,6 +54,8 @@ pub struct WorkerTask {
     pub gates: Vec<GateCommand>,
     /// The directory in which the gates run, relative to the top; empty for the top.
     pub dir: String,
+    /// What earlier runs of the same repository left, the newest first: foreign.
+    pub prior: Vec<String>,
     /// The attempt's nudge, see [`variation`](crate::prompt::variation).
     pub hint: Option<String>,
 }
@@ -79,9 +84,20 @@ impl PromptContext for WorkerTask {
             ("instructions_are_trusted", Field::Flag(are_trusted)),
             ("gates", Field::List(self.gates.iter().map(gate).collect())),
             ("dir", optional(dir.as_deref())),
+            (
+                "prior",
+                Field::List(self.prior.iter().map(|run| vec![("text", prior(run))]).collect()),
+            ),
             ("hint", optional(self.hint.as_deref())),
         ]
     }
+}
+
+/// An earlier run's words: they can end no block of the prompt (contract C27).
+fn prior(run: &str) -> Field {
+    let text = Untrusted::at(Boundary::RunDigest, "", run);
+    let delimiters = MEMORY_DELIMITERS.iter().map(|name| (*name).to_owned()).collect();
+    Field::Cut(text, FenceOptions { delimiters, ..FenceOptions::cut(PRIOR_BYTES, Keep::Head) })
 }
 
 /// What a worker is told when its candidate failed a gate.

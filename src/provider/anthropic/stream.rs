@@ -217,9 +217,10 @@ fn stop(reason: String) -> ReplyStop {
     match reason.as_str() {
         "end_turn" | "stop_sequence" => ReplyStop::EndTurn,
         "tool_use" => ReplyStop::ToolUse,
-        "max_tokens" => ReplyStop::MaxTokens,
+        // What the context's end cut off is as little whole as what the limit did.
+        "max_tokens" | "model_context_window_exceeded" => ReplyStop::MaxTokens,
         "refusal" => ReplyStop::Refusal,
-        // `pause_turn`, `model_context_window_exceeded`, and what later versions add.
+        // `pause_turn`, and what later versions add.
         _ => ReplyStop::Other(reason),
     }
 }

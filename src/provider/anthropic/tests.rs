@@ -167,6 +167,7 @@ fn stops_are_told_apart() {
         ("end_turn", ReplyStop::EndTurn),
         ("stop_sequence", ReplyStop::EndTurn),
         ("max_tokens", ReplyStop::MaxTokens),
+        ("model_context_window_exceeded", ReplyStop::MaxTokens),
         ("refusal", ReplyStop::Refusal),
         ("pause_turn", ReplyStop::Other("pause_turn".into())),
     ] {

@@ -211,7 +211,8 @@ fn content(value: &Value) -> String {
 fn stop(finish: String, calls: bool, refused: bool) -> ReplyStop {
     match finish.as_str() {
         "content_filter" => ReplyStop::Refusal,
-        "length" => ReplyStop::MaxTokens,
+        // Mistral's word for the end of the context.
+        "length" | "model_length" => ReplyStop::MaxTokens,
         // Some servers say "stop" after tool calls, and some say "tool_calls" without any.
         "stop" | "tool_calls" | "function_call" | "eos" if calls => ReplyStop::ToolUse,
         "stop" | "tool_calls" | "function_call" | "eos" if refused => ReplyStop::Refusal,

@@ -139,6 +139,7 @@ fn a_server_that_counts_nothing_leaves_tokens_at_nought_and_the_cost_unknown() {
 fn stops_are_told_apart() {
     let stop = |delta: Value, finish: &str| ok(&answer(&[delta], finish)).stop;
     assert_eq!(stop(json!({"content": "x"}), "length"), ReplyStop::MaxTokens);
+    assert_eq!(stop(json!({"content": "x"}), "model_length"), ReplyStop::MaxTokens);
     assert_eq!(stop(json!({"content": "x"}), "content_filter"), ReplyStop::Refusal);
     assert_eq!(stop(json!({"refusal": "I can't."}), "stop"), ReplyStop::Refusal);
     assert_eq!(stop(json!({"content": "x"}), "tool_calls"), ReplyStop::EndTurn);

@@ -136,6 +136,7 @@ fn reasoning_text_and_parallel_calls_are_put_together() {
         Delta::Reasoning(text) => format!("R{text}"),
         Delta::ToolStart { name } => format!("S{name}"),
         Delta::ToolArguments(text) => format!("A{text}"),
+        Delta::Restarted => "again".to_owned(),
     };
     let seen: Vec<_> = seen.iter().map(text).collect();
     let want = ["RLet me see – é", "TTwo ", "Tfiles", "Sread_file", "Sread_file"];

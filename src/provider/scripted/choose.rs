@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 
-use super::script::{Answer, JudgeScript, Script};
+use super::script::{Answer, JudgeScript, Script, SideScript};
 use crate::model::chat::{Block, Message, ModelRequest, Purpose, Role};
 use crate::model::{CandidateId, LaneId};
 
@@ -41,6 +41,12 @@ pub(super) fn answer<'a>(script: &'a Script, request: &ModelRequest) -> Result<C
             let turns = script.synthesizer.first().map(|entry| &entry.turns);
             let answer = turns.and_then(|turns| turns.get(*attempt as usize));
             answer.map(plain).ok_or_else(|| format!("no synthesizer's attempt {attempt}"))
+        }
+        Purpose::Side { call } => {
+            let name = call.name();
+            let fits = |side: &&SideScript| side.call.as_ref().is_none_or(|wanted| wanted == name);
+            let side = script.side.iter().find(fits);
+            side.map(|side| plain(&side.reply)).ok_or_else(|| format!("no side call {name}"))
         }
     }
 }

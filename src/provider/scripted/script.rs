@@ -2,7 +2,7 @@
 //!
 //! `docs/scripted-models.md` has a whole example, which a test runs. In short: `version = 1`;
 //! `[[worker]]` with `lane` and `[[worker.turns]]`; `[[judge]]` with `id`, `ballot`, `prefer` or `always`,
-//! `second`, `broken` and `[judge.reply]`; `[[synthesizer]]` with `[[synthesizer.turns]]`. Turns and replies are
+//! `second`, `broken` and `[judge.reply]`; `[[synthesizer]]` with `[[synthesizer.turns]]`; `[[side]]` with `call` and `[side.reply]`. Turns and replies are
 //! [`Answer`]s. The first entry that fits answers. Never here: which one that is.
 
 use std::collections::BTreeMap;
@@ -50,6 +50,20 @@ pub struct Script {
     /// The synthesizer's attempts; the first entry answers.
     #[serde(default)]
     pub synthesizer: Vec<SynthesizerScript>,
+    /// Side calls; the first entry that fits answers.
+    #[serde(default)]
+    pub side: Vec<SideScript>,
+}
+
+/// What a side call is answered.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct SideScript {
+    /// Which one (`title`, `capsule`); `None` fits both.
+    #[serde(default)]
+    pub call: Option<String>,
+    /// The reply.
+    pub reply: Answer,
 }
 
 /// One worker's conversation.
@@ -253,10 +267,9 @@ impl Script {
         let workers = self.worker.iter().flat_map(|worker| &worker.turns);
         let judges = self.judge.iter().map(|judge| &judge.reply);
         let skeptics = self.skeptic.iter().map(|skeptic| &skeptic.reply);
-        workers
-            .chain(judges)
-            .chain(skeptics)
-            .chain(self.synthesizer.iter().flat_map(|synth| &synth.turns))
+        let judges = judges.chain(skeptics);
+        let synths = self.synthesizer.iter().flat_map(|synth| &synth.turns);
+        workers.chain(judges).chain(synths).chain(self.side.iter().map(|side| &side.reply))
     }
 }
 

@@ -16,6 +16,10 @@ use super::view::{AtStep, What};
 
 /// Size of the root and of `/dev`: they hold mount points and links only.
 const SKELETON_BYTES: u64 = 4 << 20;
+/// What an entry of a file system in memory counts, in bytes.
+const PAGE: u64 = 4096;
+/// Entries that even the smallest one may have.
+const LEAST_ENTRIES: u64 = 1024;
 /// Size of the private `/tmp` and of `/dev/shm`.
 const TMP_BYTES: u64 = 2 << 30;
 
@@ -52,11 +56,15 @@ fn clone_of(from: &Path) -> Result<What, String> {
     Ok(if directory { What::Tree(fd) } else { What::File(fd) })
 }
 
-/// A detached file system in memory, of at most `bytes` bytes.
+/// A detached file system in memory, of at most `bytes` bytes. An entry counts as a page: an empty file
+/// takes the kernel's memory, which the size alone does not bound.
 pub(super) fn tmpfs(bytes: u64, mode: &str) -> Result<OwnedFd, String> {
-    let bytes = bytes.max(4096).to_string();
+    let bytes = bytes.max(PAGE);
+    let entries = (bytes / PAGE).max(LEAST_ENTRIES).to_string();
+    let bytes = bytes.to_string();
     new_mount("tmpfs", MountAttrFlags::MOUNT_ATTR_NODEV, |fs| {
         rustix::mount::fsconfig_set_string(fs, "size", bytes.as_str())?;
+        rustix::mount::fsconfig_set_string(fs, "nr_inodes", entries.as_str())?;
         rustix::mount::fsconfig_set_string(fs, "mode", mode)
     })
 }

@@ -12,13 +12,16 @@ use seccompiler::{
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// `open_tree` with attributes (Linux 6.15); the same number everywhere, and not in libc yet.
+const OPEN_TREE_ATTR: libc::c_long = 467;
+
 /// Calls that answer `EPERM`, whatever their arguments.
 #[rustfmt::skip]
 const REFUSED: &[libc::c_long] = &[
     // Namespaces and mounts.
     libc::SYS_unshare, libc::SYS_setns, libc::SYS_mount, libc::SYS_umount2, libc::SYS_pivot_root,
     libc::SYS_chroot, libc::SYS_open_tree, libc::SYS_move_mount, libc::SYS_fsopen,
-    libc::SYS_fsconfig, libc::SYS_fsmount, libc::SYS_fspick, libc::SYS_mount_setattr,
+    libc::SYS_fsconfig, libc::SYS_fsmount, libc::SYS_fspick, libc::SYS_mount_setattr, OPEN_TREE_ATTR,
     // Other processes' memory.
     libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev,
     libc::SYS_process_madvise, libc::SYS_pidfd_getfd, libc::SYS_kcmp,

@@ -13,7 +13,7 @@ use crate::model::{EventSink, LaneId, RunToken, Usage, WorkerLimits};
 use crate::prompt::Templates;
 use crate::provider::Provider;
 use crate::tools::{Registry, ToolContext, ToolOutput, open_workspace};
-use crate::worker::{Toolbox, Turns, Voice};
+use crate::worker::{Review, Toolbox, Turns, Voice};
 
 type Answer = Result<ModelReply, ProviderError>;
 
@@ -120,6 +120,7 @@ struct Bench {
     whole: Option<Duration>,
     dir: PathBuf,
     registry: Option<Registry>,
+    review: Option<Arc<dyn Review>>,
 }
 
 impl Bench {
@@ -142,6 +143,7 @@ impl Bench {
             whole: None,
             dir: std::env::temp_dir(),
             registry: None,
+            review: None,
         }
     }
 
@@ -162,6 +164,7 @@ impl Bench {
                 CancellationToken::new(),
             ),
             voice: Voice::new(Templates::embedded(), Fencer::new([3; 32])),
+            review: self.review.clone(),
             limits: self.limits,
             turns: self.turns.clone(),
             system: "be good".to_owned(),

@@ -5,6 +5,7 @@ mod draft;
 mod gate_tree;
 mod history;
 mod killed;
+mod large;
 mod odd;
 mod overlay;
 mod random;

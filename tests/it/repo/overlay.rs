@@ -92,22 +92,22 @@ impl Yard {
 }
 
 /// A path that leads to the workspace from any process of this machine.
-fn reach(workspace: &Workspace) -> PathBuf {
+pub(super) fn reach(workspace: &Workspace) -> PathBuf {
     format!("/proc/{}/fd/{}", std::process::id(), workspace.root.as_raw_fd()).into()
 }
 
-fn lease(store: &Store) -> Workspace {
+pub(super) fn lease(store: &Store) -> Workspace {
     store.lease(&LaneId::of("a", 1)).unwrap()
 }
 
 /// What a scan of every file of the workspace finds, whatever its kind.
-fn scanned(store: &Store, workspace: &Workspace) -> String {
+pub(super) fn scanned(store: &Store, workspace: &Workspace) -> String {
     let root = workspace.root.try_clone().unwrap();
     let whole = Workspace::borrowed(root, workspace.path.clone(), workspace.git_dir.clone());
     text(&store.diff(&whole).unwrap())
 }
 
-fn diff(store: &Store, workspace: &Workspace) -> String {
+pub(super) fn diff(store: &Store, workspace: &Workspace) -> String {
     text(&store.diff(workspace).unwrap())
 }
 

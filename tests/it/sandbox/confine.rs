@@ -39,6 +39,19 @@ fn mounts_are_laid_in_order_at_their_paths() {
 }
 
 #[test]
+fn a_file_system_in_memory_bounds_its_entries_too() {
+    for system in STRONG {
+        on(system, || async {
+            let mounts = vec![Mount::Tmp { at: "/cache".into(), bytes: 1 << 20 }];
+            let script = "i=0; while [ $i -lt 3000 ] && (: > /cache/$i) 2>/dev/null; do i=$((i+1)); done; \
+                          [ $i -gt 500 ] && [ $i -lt 1100 ] && echo bounded || echo $i";
+            let spec = JobSpec { mounts, cwd: "/cache".into(), ..sh(script) };
+            assert_eq!(output(&launcher().await, spec).await, "bounded\n");
+        });
+    }
+}
+
+#[test]
 fn paths_with_symbolic_links_are_resolved_first() {
     // contract C19
     for system in STRONG {

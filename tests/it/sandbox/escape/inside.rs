@@ -53,6 +53,9 @@ pub const ATTEMPTS: &[(&str, Control, Attempt)] = &[
     ("copy the tree of mounts", Root, || {
         call(libc::SYS_open_tree, [libc::AT_FDCWD.into(), c"/".as_ptr() as i64, 1, 0])
     }),
+    ("copy the tree of mounts by the newer call", Never, || {
+        call(467, [libc::AT_FDCWD.into(), c"/".as_ptr() as i64, 1, 0])
+    }),
     ("a user namespace by clone3", Anyone, clone3),
     ("a user namespace by the second set of numbers", Never, || {
         call(0x4000_0000 + 272, [libc::CLONE_NEWUSER.into(), 0, 0, 0])

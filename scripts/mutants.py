@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Takes each protection out in turn and shows that its selftest goes red.
+
+A mutant is one line of the sources, changed or taken out. All are built in a copy of the working tree that
+shares its target directory, so that only this crate is compiled again. There the program has another name, so
+that no mutant takes the place of the real one.
+
+    scripts/mutants.py                  every mutant, after the selftests without any
+    scripts/mutants.py allowlist        those of one selftest
+    scripts/mutants.py --list
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# The program's name in the copy.
+PROGRAM = "bakeoff-mutant"
+
+# Selftest, file, a line that stands there once (as it is, without indentation), what takes its place.
+MUTANTS = [
+    ("foreign-text-boundary", "src/fence/neutral.rs", "edits.extend(stream.markers());", ""),
+    ("foreign-text-boundary", "src/prompt/fences.rs", "options.delimiters.extend(BLOCKS.map(String::from));", "let _ = BLOCKS;"),
+    (
+        "foreign-text-boundary",
+        "src/prompt/fences.rs",
+        "Field::Cut(text, options) => self.fence(text, options),",
+        "Field::Cut(text, _) => Value::from(text.body()),",
+    ),
+    (
+        "allowlist",
+        "src/tools/allow/grammar.rs",
+        'Err(format!("the option {name} is not on the list"))',
+        "Ok(Take::Nothing)",
+    ),
+    ("allowlist", "src/tools/allow/tokens.rs", "if fine { Ok(()) } else { Err(meta(c)) }", "let _ = (fine, meta(c)); Ok(())"),
+    (
+        "sandbox-canaries",
+        "src/sandbox/jail/mod.rs",
+        "let network = if host_network { 0 } else { libc::CLONE_NEWNET };",
+        "let network = if host_network { 0 } else { 0 };",
+    ),
+    ("sandbox-canaries", "src/sandbox/jail/start.rs", "limits::drop_privileges()?;", "let _ = limits::drop_privileges;"),
+    ("crash-leaves-nothing", "src/sandbox/warden/server.rs", "Ok(0) => return Err(Over),", "Ok(0) => break,"),
+    ("crash-leaves-nothing", "src/repo/lease.rs", "if leases.is_dir() {", "if leases.is_dir() && DEPTH == 0 {"),
+    ("partial-is-not-complete", "src/pipeline/run.rs", "&& row.candidate.stop.is_complete()", ""),
+    (
+        "verifier-is-the-bases",
+        "src/gate/protect/mod.rs",
+        "self.check.insert(change.path.clone(), change.base.clone());",
+        "",
+    ),
+    ("equal-trees", "src/pipeline/run.rs", "&& row.admission.tree() == Some(tree)", "&& row.admission.tree().is_none() && tree.as_str().is_empty()"),
+]
+
+
+def copy_tree(to):
+    """The files that git knows or would take, as they are now."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, check=True, capture_output=True,
+    ).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        source = ROOT / name
+        if source.is_file() and not source.is_symlink():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, to / name)
+    manifest = to / "Cargo.toml"
+    text = manifest.read_text()
+    real = '[[bin]]\nname = "bakeoff"\n'
+    if text.count(real) != 1:
+        sys.exit("Cargo.toml does not name the program as expected; mend scripts/mutants.py")
+    manifest.write_text(text.replace(real, f'[[bin]]\nname = "{PROGRAM}"\n'))
+
+
+def build(tree):
+    """Builds the program; whether it could be built, and what the compiler said."""
+    done = subprocess.run(
+        ["cargo", "build", "--quiet", "--bin", PROGRAM, "--target-dir", str(ROOT / "target")],
+        cwd=tree, capture_output=True, text=True,
+    )
+    return done.returncode == 0, done.stderr
+
+
+def selftests(names, home):
+    """Whether they all pass, and what they said."""
+    program = ROOT / "target/debug" / PROGRAM
+    done = subprocess.run(
+        [str(program), "selftest", *names], capture_output=True, text=True,
+        env={**os.environ, "BAKEOFF_HOME": home},
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def mutate(path, line, instead):
+    """Changes the one line in its file; gives the file as it was."""
+    text = path.read_text()
+    lines = text.split("\n")
+    found = [at for at, one in enumerate(lines) if one.strip() == line]
+    if len(found) != 1:
+        sys.exit(f"{path}: {line!r} stands there {len(found)} times; mend scripts/mutants.py")
+    lines[found[0]] = instead
+    path.write_text("\n".join(lines))
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", help="only the mutants of these selftests")
+    parser.add_argument("--list", action="store_true", help="list the mutants and build nothing")
+    asked = parser.parse_args()
+    chosen = [one for one in MUTANTS if not asked.names or one[0] in asked.names]
+    if not chosen:
+        sys.exit(f"no mutant of {', '.join(asked.names)}")
+    if asked.list:
+        for name, file, line, _ in chosen:
+            print(f"{name:<24} {file}: {line}")
+        return
+    survived = 0
+    with tempfile.TemporaryDirectory(prefix="bakeoff-mutants-") as scratch:
+        tree, home = pathlib.Path(scratch) / "tree", str(pathlib.Path(scratch) / "home")
+        copy_tree(tree)
+        fine, said = build(tree)
+        if not fine:
+            sys.exit(f"the tree can't be built:\n{said}")
+        code, said = selftests(sorted({one[0] for one in chosen}), home)
+        if code != 0:
+            sys.exit(f"the selftests fail without any mutant:\n{said}")
+        for name, file, line, instead in chosen:
+            begun = time.monotonic()
+            before = mutate(tree / file, line, instead)
+            fine, said = build(tree)
+            if not fine:
+                sys.exit(f"{file} without {line!r} can't be built:\n{said}")
+            code, said = selftests([name], home)
+            (tree / file).write_text(before)
+            red = code == 1
+            survived += not red
+            seconds = time.monotonic() - begun
+            print(f"{'red ' if red else 'GREEN'} {name:<24} {file}: {line} ({seconds:.0f} s)", flush=True)
+            if not red:
+                print(said)
+    (ROOT / "target/debug" / PROGRAM).unlink(missing_ok=True)
+    print(f"mutants: {len(chosen) - survived} killed, {survived} survived")
+    sys.exit(1 if survived else 0)
+
+
+if __name__ == "__main__":
+    main()
