@@ -117,6 +117,7 @@ impl Healer {
             turn: round,
             activity: format!("gates, round {round}"),
             usage: self.bill.total(),
+            context: 0,
         });
         let id = CandidateId::new(format!("{} round {round}", self.lane));
         // The candidate's own gates are told when it is gated; these are a worker's affair.

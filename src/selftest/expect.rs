@@ -24,8 +24,10 @@ pub struct Expect {
     #[serde(default)]
     pub healed: BTreeMap<String, u32>,
     /// Words of foreign texts: each was shown to a model, and only ever inside of a fence.
+    #[serde(default)]
     pub fenced: Vec<String>,
     /// By lane: whether all of its commands were `refused` or `done`.
+    #[serde(default)]
     pub commands: BTreeMap<String, String>,
     /// Codes of warnings that must be there.
     #[serde(default)]

@@ -66,12 +66,12 @@ struct Ground {
 impl Ground {
     fn new(top: PathBuf) -> Self {
         let recorder = Arc::new(Recorder::default());
-        let context = ToolContext {
-            workspace: Arc::new(open_workspace(&top).unwrap()),
-            token: RunToken::new("0123456789abcdef0123456789abcdef"),
-            launch: Some(recorder.clone()),
-            cancel: CancellationToken::new(),
-        };
+        let context = ToolContext::new(
+            Arc::new(open_workspace(&top).unwrap()),
+            RunToken::new("0123456789abcdef0123456789abcdef"),
+            Some(recorder.clone() as _),
+            CancellationToken::new(),
+        );
         let index = std::fs::read(top.join(".git/index")).unwrap();
         Self { top, context, recorder, index }
     }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::support::Place;
+use super::support::place::Place;
 
 const WORKERS: &str = r#"version = 1
 [[worker]]

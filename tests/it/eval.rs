@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::support::Done;
+use super::support::place::Done;
 
 const POOL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/pool");
 

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use super::support::{Place, writes};
+use super::support::place::{Place, writes};
 
 /// A run on scripted models, and what is shown of it.
 struct Case {
