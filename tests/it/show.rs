@@ -47,7 +47,7 @@ const CASES: [Case; 8] = [
     Case { name: "all_vetoed", lanes: TWO, judges: VETOES, synthesizer: NO_SYNTHESIZER, exit: 1 },
     Case {
         name: "all_failed",
-        lanes: &[("one", "0"), ("two", "none")],
+        lanes: &[("one", "none"), ("two", "nil")],
         judges: PREFERS_333,
         synthesizer: NO_SYNTHESIZER,
         exit: 1,
@@ -94,7 +94,7 @@ fn page(case: &Case, script: &str) -> String {
         &format!("{judges}{lanes}"),
     );
     place.script(script);
-    let mut args = vec!["run", "--task", "Make the value larger."];
+    let mut args = vec!["run", "Make the value larger."];
     if case.synthesizer.is_empty() {
         args.push("--no-synth");
     }
