@@ -29,12 +29,15 @@ pub struct Args {
     /// Trusted families, the most trusted first
     #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
     trust: Vec<String>,
-    /// Whose voice a diff is: its agent with its model's maker, its agent, or every system for itself
-    #[arg(long, value_name = "KIND", value_enum, default_value = "maker")]
+    /// Whose voice a diff is: its agent, its agent with its model's maker, or every system for itself; a row's own `family` comes first
+    #[arg(long, value_name = "KIND", value_enum, default_value = "agent")]
     family: Kind,
     /// Only tasks whose id holds this; may be given more than once
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
+    /// Keep candidates whose outcome the pool does not say, and count a choice of one as not right
+    #[arg(long)]
+    keep_unknown: bool,
     /// How often tasks are drawn anew for an interval
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     draws: u32,
@@ -52,8 +55,8 @@ pub struct Args {
 /// Whose voice a diff is.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Kind {
-    Maker,
     Agent,
+    Maker,
     System,
 }
 
@@ -71,6 +74,9 @@ impl Args {
         }
         if pool.tasks.is_empty() {
             return Err(CliError::usage("no task's id holds what --only names"));
+        }
+        if !self.keep_unknown {
+            pool.leave_out_unknown();
         }
         self.check_repos()?;
         let known = |name: &String| {

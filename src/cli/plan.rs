@@ -233,6 +233,8 @@ pub fn judging(
         models: Vec::new(),
         synth: None,
         finalists: settings.finalists.value,
+        skeptics: settings.skeptics.value,
+        fix_rounds: settings.fix_rounds.value,
     };
     let Some(flags) = flags else { return Ok(off) };
     let asked = !flags.judges.is_empty() || !flags.judge_models.is_empty();

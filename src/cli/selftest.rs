@@ -12,6 +12,7 @@ use super::{CliError, Exit};
 use crate::model::EventSink;
 use crate::pipeline::{PipelineError, fingerprint};
 use crate::sandbox::{Warden, WardenOptions};
+use crate::selftest::red_team::red_team;
 use crate::selftest::{Scenario, canaries, compare, compare_requests, crash, demo, selftests};
 
 /// Run selftests: whole runs on scripted models, attacks on the sandbox, an engine that is killed
@@ -40,6 +41,8 @@ enum Selftest {
     Scenario(Box<Scenario>),
     /// The attacks of the sandbox's probes.
     Canaries,
+    /// Bad judges and planted candidates before real panels.
+    RedTeam,
 }
 
 impl Selftest {
@@ -47,6 +50,7 @@ impl Selftest {
         match self {
             Self::Scenario(scenario) => &scenario.name,
             Self::Canaries => "sandbox-canaries",
+            Self::RedTeam => "judge-red-team",
         }
     }
 
@@ -57,6 +61,9 @@ impl Selftest {
             Self::Canaries => {
                 "Every attack of the sandbox's probes is stopped, and a spoiled job is noticed"
             }
+            Self::RedTeam => {
+                "Bad judges in every seat before planted candidates: the right one wins or nobody does"
+            }
         }
     }
 
@@ -64,6 +71,11 @@ impl Selftest {
         match self {
             Self::Scenario(scenario) => play(scenario, context),
             Self::Canaries => attack(context),
+            Self::RedTeam => {
+                let team = red_team().map_err(CliError::internal)?;
+                tracing::info!("{}", team.summary());
+                Ok(team.faults)
+            }
         }
     }
 }
@@ -82,7 +94,7 @@ impl Args {
         let mut scenarios = selftests()?;
         scenarios.push(demo()?);
         let all = scenarios.into_iter().map(|one| Selftest::Scenario(Box::new(one)));
-        let all = self.choose(all.chain([Selftest::Canaries]).collect())?;
+        let all = self.choose(all.chain([Selftest::Canaries, Selftest::RedTeam]).collect())?;
         if self.list {
             let lines = all.iter().map(|one| format!("{:<24} {}\n", one.name(), one.about()));
             write_stdout(lines.collect::<String>().as_bytes())?;

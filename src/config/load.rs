@@ -44,7 +44,8 @@ const GATES: [&str; 15] = [
 ];
 const PATCH: [&str; 3] = ["links", "submodules", "binary"];
 const LANE: [&str; 5] = ["model", "attempts", "temperature", "family", "fallback"];
-const JUDGES: [&str; 5] = ["enabled", "use", "models", "synth", "finalists"];
+const JUDGES: [&str; 7] =
+    ["enabled", "use", "models", "synth", "finalists", "skeptics", "fix_rounds"];
 const LIMITS: [&str; 11] = [
     "max_parallel",
     "enough",
@@ -308,6 +309,8 @@ impl JudgeSettings {
         layer.set(at, table, "models", &mut self.models, convert::models);
         layer.set(at, table, "synth", &mut self.synth, convert::model);
         layer.set(at, table, "finalists", &mut self.finalists, convert::positive32);
+        layer.set(at, table, "skeptics", &mut self.skeptics, convert::truth);
+        layer.set(at, table, "fix_rounds", &mut self.fix_rounds, convert::few);
     }
 
     fn environment(&mut self, layer: &mut Environment<'_>) {
@@ -316,6 +319,8 @@ impl JudgeSettings {
         layer.set("judges.models", &mut self.models, convert::models);
         layer.set("judges.synth", &mut self.synth, convert::model);
         layer.set("judges.finalists", &mut self.finalists, convert::positive32);
+        layer.set("judges.skeptics", &mut self.skeptics, convert::truth);
+        layer.set("judges.fix_rounds", &mut self.fix_rounds, convert::few);
     }
 }
 

@@ -149,6 +149,10 @@ pub struct JudgeSettings {
     pub synth: Setting<Option<ModelRef>>,
     /// How many survivors meet in pairs.
     pub finalists: Setting<u32>,
+    /// Whether a model tries to refute what authors claim.
+    pub skeptics: Setting<bool>,
+    /// How often the synthesizer may mend a change of its own that fails a gate.
+    pub fix_rounds: Setting<u32>,
 }
 
 /// `[limits]`: what a run may use.
@@ -233,6 +237,8 @@ impl Default for JudgeSettings {
             models: Setting::default(),
             synth: Setting::default(),
             finalists: Setting::default_of(4),
+            skeptics: Setting::default_of(true),
+            fix_rounds: Setting::default_of(1),
         }
     }
 }

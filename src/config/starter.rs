@@ -70,6 +70,8 @@ const REST: &str = r#"
 # [judges]
 # enabled = true
 # finalists = 4
+# skeptics = true
+# fix_rounds = 1
 
 # [limits]
 # max_parallel = 4

@@ -104,7 +104,7 @@ fn unknown_keys_suggest_the_nearest() {
       |
     2 | voters = 3
       | ^^^^^^
-      help: known here: enabled, use, models, synth, finalists
+      help: known here: enabled, use, models, synth, finalists, skeptics, fix_rounds
     "#);
     assert_snapshot!(told("[providers.mine]\nurl = \"http://h\"\n"), @r#"
     config.toml:1:12: provider `mine` has no `base_url`

@@ -16,6 +16,9 @@ use crate::model::Family;
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 2 << 30;
 
+/// The note on tasks whose outcomes are not all known.
+const UNKNOWN: &str = "with candidates of unknown outcome, which count as not right";
+
 /// Why a pool could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
@@ -45,11 +48,11 @@ pub enum PoolError {
 /// Whose voice a diff is. A row that names its `family` keeps it in all but `System`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Families {
-    /// The agent with its model's maker.
-    #[default]
-    Maker,
     /// The agent.
+    #[default]
     Agent,
+    /// The agent with its model's maker.
+    Maker,
     /// Every system for itself.
     System,
 }
@@ -95,6 +98,21 @@ pub struct Pool {
     pub notes: Vec<String>,
     /// The directory in which the tasks were found.
     pub beside: Option<PathBuf>,
+}
+
+impl Pool {
+    /// Leaves out candidates whose outcome is not known.
+    pub fn leave_out_unknown(&mut self) {
+        let before = |task: &Task| task.rows.len();
+        let all: usize = self.tasks.iter().map(before).sum();
+        self.tasks.iter_mut().for_each(|task| task.rows.retain(|row| row.right.is_some()));
+        let left: usize = self.tasks.iter().map(before).sum();
+        self.notes.retain(|note| !note.contains(UNKNOWN));
+        if left < all {
+            self.notes
+                .push(format!("{} candidate(s) of unknown outcome were left out", all - left));
+        }
+    }
 }
 
 /// Reads tasks and candidates, each a file or a directory; without candidates they stand with the tasks.
@@ -265,7 +283,7 @@ impl Reader {
                 self.note("without a candidate, so that no way of choosing is right", &task.id);
             }
             if rows().any(|row| row.right.is_none()) {
-                self.note("with candidates of unknown outcome, which count as not right", &task.id);
+                self.note(UNKNOWN, &task.id);
             }
         }
         let told = |(what, ids): (&&'static str, &BTreeSet<String>)| {

@@ -200,7 +200,8 @@ impl<'a> Chooser<'a> {
     fn chosen(&self, choice: &Choice) -> Pick {
         let Some((id, sure)) = first(choice) else { return Pick::default() };
         let Some(at) = self.place(id) else { return Pick::default() };
-        let surety = if sure { surety(&choice.scores[at]) } else { 0.0 };
+        let whole = fuse(&self.ready.contenders, &choice.scores, at).is_none();
+        let surety = if sure { surety(&choice.scores[at], whole) } else { 0.0 };
         self.draw(vec![at], false, surety)
     }
 
@@ -243,11 +244,13 @@ fn first(choice: &Choice) -> Option<(&CandidateId, bool)> {
     }
 }
 
-/// How far a choice is to be believed: families with the very same tree first, then how near the other
-/// families are.
-fn surety(score: &Score) -> f64 {
+/// How far a choice is to be believed: first, whether no hunk of it stands alone and none is missing on
+/// which two others agree (there is nothing to fuse); then families with the very same tree, then how near
+/// the other families are.
+fn surety(score: &Score, whole: bool) -> f64 {
     let same: Vec<&Family> = score.same_tree.iter().collect();
     let alike = same.len().min(FEWEST_FAMILIES) as f64;
     let [_, _, near_atoms, near_grams] = score.parts;
-    alike + (near_atoms + near_grams) / 2.0
+    let whole = if whole { FEWEST_FAMILIES as f64 + 1.0 } else { 0.0 };
+    whole + alike + (near_atoms + near_grams) / 2.0
 }

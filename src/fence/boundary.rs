@@ -51,6 +51,8 @@ pub enum Boundary {
     Answer,
     /// What a candidate's author claims.
     Claims,
+    /// What a skeptic has against a claim, shown to judges and to the synthesizer.
+    Refutation,
     /// What a gate printed.
     GateOutput,
     /// A file of the base commit, shown to the synthesizer.
@@ -73,7 +75,7 @@ pub enum Boundary {
 
 impl Boundary {
     /// All, in the table's order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Task,
         Self::RepositoryInstructions,
         Self::GateCommand,
@@ -82,6 +84,7 @@ impl Boundary {
         Self::Diff,
         Self::Answer,
         Self::Claims,
+        Self::Refutation,
         Self::GateOutput,
         Self::BaseFile,
         Self::BallotReason,
@@ -104,6 +107,7 @@ impl Boundary {
             Self::Diff => "diff",
             Self::Answer => "author answer",
             Self::Claims => "author claims",
+            Self::Refutation => "refuted claims",
             Self::GateOutput => "gate output",
             Self::BaseFile => "base file",
             Self::BallotReason => "ballot reason",
@@ -126,6 +130,7 @@ impl Boundary {
             Self::SteeringOutput | Self::GateOutput => "the candidate's code and the gate's tools",
             Self::Diff => "a worker's model, or whoever made the diff elsewhere",
             Self::Answer | Self::Claims => "a worker's model",
+            Self::Refutation => "a skeptic's model, which read foreign text",
             Self::BaseFile => "whoever may commit to the repository",
             Self::BallotReason => "a judge's model, which read foreign text",
             Self::ReplyFault => "a judge's or the synthesizer's model",
@@ -153,11 +158,13 @@ impl Boundary {
         match self {
             Self::Task => &["worker_task", "judge", "synth"],
             Self::RepositoryInstructions => &["worker_task"],
-            Self::GateCommand => &["worker_task", "gate_failure", "judge", "synth"],
+            Self::GateCommand => &["worker_task", "gate_failure", "judge", "synth", "synth_fix"],
             Self::ToolResult => &[],
-            Self::SteeringOutput => &["gate_failure"],
-            Self::Diff | Self::Answer => &["judge", "synth", "capsule"],
-            Self::Claims | Self::GateOutput => &["judge", "synth"],
+            Self::SteeringOutput => &["gate_failure", "synth_fix"],
+            Self::Diff => &["judge", "skeptic", "synth", "capsule"],
+            Self::Answer => &["judge", "synth", "capsule"],
+            Self::Claims | Self::GateOutput => &["judge", "skeptic", "synth"],
+            Self::Refutation => &["judge", "synth"],
             Self::SideTask => &["title", "capsule"],
             Self::RunDigest => &["worker_task", "capsule"],
             Self::BaseFile | Self::BallotReason => &["synth"],
@@ -224,6 +231,7 @@ mod tests {
                 | Boundary::Diff
                 | Boundary::Answer
                 | Boundary::Claims
+                | Boundary::Refutation
                 | Boundary::GateOutput
                 | Boundary::BaseFile
                 | Boundary::BallotReason

@@ -4,7 +4,9 @@
 //! gates' or its files': counts, verdicts, the operator's commands. Never here: wording of prompts.
 
 use super::definition::{Judge, LooksAt};
-use crate::model::{CandidateId, Claim, FileChange, Flag, GateKind, GateReport, TestEnd, Verdict};
+use crate::model::{
+    CandidateId, Claim, FileChange, Flag, GateKind, GateReport, Refuted, TestEnd, Verdict,
+};
 use crate::prompt::{CandidateView, GateView, inline};
 
 /// A candidate that meets others before the judges.
@@ -29,10 +31,12 @@ pub struct Finalist {
     pub partial: bool,
     /// Further facts of the engine, in its own words, without any foreign text.
     pub facts: Vec<String>,
+    /// What of its author's claims was refuted.
+    pub refuted: Vec<Refuted>,
 }
 
 /// A gate's name in prompts.
-fn gate_name(gate: GateKind) -> &'static str {
+pub(crate) fn gate_name(gate: GateKind) -> &'static str {
     match gate {
         GateKind::Setup => "setup",
         GateKind::Apply => "apply",
@@ -54,7 +58,49 @@ pub fn facts(finalist: &Finalist) -> Vec<String> {
         facts.push("its author was cut off before it was done (PARTIAL)".to_owned());
     }
     facts.extend(finalist.facts.iter().cloned());
+    facts.extend(finalist.refuted.iter().map(refuted_fact));
     facts
+}
+
+/// What was looked up stands in the engine's words; a skeptic's own are in a fence.
+fn refuted_fact(refuted: &Refuted) -> String {
+    let number = refuted.claim;
+    match &refuted.by {
+        None => format!("claim {number} of its author is untrue: {}", refuted.reason),
+        Some(_) => format!(
+            "claim {number} of its author is doubted by a skeptic; of what it points to, {} text(s) do stand in the              change or a gate's output, and {} stand in no added line",
+            refuted.quotes.len(),
+            refuted.absent.len()
+        ),
+    }
+}
+
+/// What skeptics wrote, and what they point to.
+fn refutations(finalist: &Finalist) -> Vec<String> {
+    let said = finalist.refuted.iter().filter(|refuted| refuted.by.is_some());
+    said.map(|refuted| {
+        let quotes = refuted.quotes.iter().map(|quote| format!("\n   there: {quote}"));
+        let absent = refuted.absent.iter().map(|text| format!("\n   in no added line: {text}"));
+        let texts: String = quotes.chain(absent).collect();
+        format!("{}. {}{texts}", refuted.claim, refuted.reason)
+    })
+    .collect()
+}
+
+/// The author's claims with their numbers.
+pub(super) fn numbered(finalist: &Finalist) -> Vec<String> {
+    let one = |(at, each): (usize, &Claim)| format!("{}. {}", at + 1, claim(each));
+    finalist.claims.iter().enumerate().map(one).collect()
+}
+
+/// What the gates printed.
+pub(super) fn gate_views(finalist: &Finalist) -> Vec<GateView> {
+    let gates = finalist.gates.iter().filter(|report| !report.output.text.trim().is_empty());
+    let gates = gates.map(|report| GateView {
+        name: gate_name(report.gate).to_owned(),
+        output: report.output.text.clone(),
+    });
+    gates.chain(finalist.gates.iter().filter_map(tests_view)).collect()
 }
 
 /// A flag's code, which is the engine's; its path and detail may be foreign and stay out.
@@ -62,7 +108,8 @@ fn code(flag: &Flag) -> String {
     flag.code.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect()
 }
 
-fn gate_fact(report: &GateReport) -> String {
+/// A gate's report in one sentence.
+pub(crate) fn gate_fact(report: &GateReport) -> String {
     let verdict = match &report.verdict {
         Verdict::Pass => "passed",
         Verdict::Fail { .. } => "failed",
@@ -146,22 +193,17 @@ fn end(end: TestEnd) -> &'static str {
 /// What `judge` sees of a finalist under `name`; without a judge, everything.
 pub(crate) fn view(finalist: &Finalist, name: &str, judge: Option<&Judge>) -> CandidateView {
     let shows = |part| judge.is_none_or(|judge| judge.looks_at(part));
-    let gates = finalist.gates.iter().filter(|report| !report.output.text.trim().is_empty());
-    let gates = gates.map(|report| GateView {
-        name: gate_name(report.gate).to_owned(),
-        output: report.output.text.clone(),
-    });
-    let gates = gates.chain(finalist.gates.iter().filter_map(tests_view));
     CandidateView {
         name: name.to_owned(),
         facts: facts(finalist),
         diff: finalist.diff.clone(),
         answer: shows(LooksAt::Answer).then(|| finalist.answer.clone()),
         claims: match shows(LooksAt::Claims) {
-            true => finalist.claims.iter().map(claim).collect(),
+            true => numbered(finalist),
             false => Vec::new(),
         },
-        gates: if shows(LooksAt::Gates) { gates.collect() } else { Vec::new() },
+        refuted: refutations(finalist),
+        gates: if shows(LooksAt::Gates) { gate_views(finalist) } else { Vec::new() },
     }
 }
 
@@ -171,5 +213,5 @@ fn claim(claim: &Claim) -> String {
         (Some(path), None) => format!(" ({path})"),
         (None, _) => String::new(),
     };
-    format!("- {}{place}", claim.text)
+    format!("{}{place}", claim.text)
 }

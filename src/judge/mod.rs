@@ -9,16 +9,18 @@ mod definition;
 mod facts;
 mod panel;
 mod reply;
+mod skeptic;
 mod steering;
 mod tally;
 
 pub use definition::{Judge, JudgeError, JudgeLayer, Judges, LooksAt};
 pub use facts::{Finalist, facts};
 pub use panel::{JudgeModel, Panel, PanelInput, panel};
+pub use skeptic::{Doubted, SkepticInput, doubt};
 pub use steering::steering;
 pub use tally::{Doubt, PairResult, Standing, Tally, TallyOutcome, TallyRules, tally};
 
-pub(crate) use facts::view;
+pub(crate) use facts::{gate_fact, gate_name, view};
 
 /// The judges of a run that names none: what a change must do, what it must leave alone, and whether
 /// its tests show it.

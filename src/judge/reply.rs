@@ -83,7 +83,7 @@ pub(super) fn read(text: &str, nonce: &str, shown: [&Finalist; 2]) -> Result<Rep
 }
 
 /// The inside of a Markdown fence, when the whole reply is one.
-fn unwrapped(text: &str) -> &str {
+pub(super) fn unwrapped(text: &str) -> &str {
     let text = text.trim();
     let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let Some((info, body)) = inside.and_then(|inside| inside.split_once('\n')) else { return text };
@@ -128,22 +128,22 @@ fn evidence(reply: &Reply, shown: [&Finalist; 2]) -> Result<(), Fault> {
 }
 
 /// A text that may be quoted, white space left out: as it is, and without the signs of a diff.
-struct Source {
+pub(super) struct Source {
     whole: String,
     unsigned: String,
 }
 
-fn sources(finalist: &Finalist) -> Vec<Source> {
+pub(super) fn sources(finalist: &Finalist) -> Vec<Source> {
     let outputs = finalist.gates.iter().map(|report| report.output.text.as_str());
     std::iter::once(finalist.diff.as_str()).chain(outputs).map(Source::new).collect()
 }
 
 impl Source {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         Self { whole: squeezed(text), unsigned: squeezed(&unsigned(text)) }
     }
 
-    fn holds(&self, quote: &str) -> bool {
+    pub(super) fn holds(&self, quote: &str) -> bool {
         let is_in = |quote: &str| {
             let (plain, bare) = (squeezed(quote), squeezed(&unsigned(quote)));
             self.whole.contains(&plain)

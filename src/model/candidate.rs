@@ -30,6 +30,24 @@ pub struct Claim {
     pub line: Option<u32>,
 }
 
+/// A claim of an author that the change, or what a gate printed, shows to be untrue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Refuted {
+    /// Which of the candidate's claims, from 1.
+    pub claim: u32,
+    /// Whose word it is: a skeptic's model's; the engine's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Why: a model's words, unless it is the engine's own.
+    pub reason: String,
+    /// Texts that were found in the diff or in a gate's output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quotes: Vec<String>,
+    /// Texts that were found in no added line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
+}
+
 /// The limit that cut a worker off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

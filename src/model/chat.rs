@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{LaneId, Usage};
+use super::{CandidateId, LaneId, Usage};
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -117,6 +117,11 @@ pub enum Purpose {
         judge: String,
         /// Pair and order and attempt as text (`c1:c2:forward:0`).
         ballot: String,
+    },
+    /// A skeptic's look at what an author claims.
+    Skeptic {
+        /// Whose claims.
+        candidate: CandidateId,
     },
     /// The synthesizer.
     Synthesizer {

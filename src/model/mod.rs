@@ -21,7 +21,8 @@ mod words;
 
 pub use ballot::{Ballot, Choice, JudgeOrigin, Order};
 pub use candidate::{
-    Admission, Candidate, ChangeKind, Claim, FileChange, Flag, Kind, Limit, Refusal, Repair, Stop,
+    Admission, Candidate, ChangeKind, Claim, FileChange, Flag, Kind, Limit, Refusal, Refuted,
+    Repair, Stop,
 };
 pub use decision::{Basis, Confidence, Decision, Evidence, NoWinner, Outcome};
 pub use event::{EventSink, RunEvent, Stage};

@@ -209,6 +209,12 @@ pub struct JudgePlan {
     pub synth: Option<ModelRef>,
     /// How many survivors meet in pairs.
     pub finalists: u32,
+    /// Whether a model tries to refute what the finalists' authors claim, before the judges are asked.
+    #[serde(default)]
+    pub skeptics: bool,
+    /// How often the synthesizer may mend a change of its own that fails a gate.
+    #[serde(default)]
+    pub fix_rounds: u32,
 }
 
 /// Limits of one worker run.

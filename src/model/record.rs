@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Admission, ArtifactId, Ballot, Candidate, CandidateId, CommitId, Cost, Decision, Exit,
-    GateReport, LaneId, Plan, RunId, Stop, TreeId, Usage,
+    GateReport, LaneId, Plan, Refuted, RunId, Stop, TreeId, Usage,
 };
 
 /// Version of the record's schema. It grows with every change that an older reader can't take.
 pub const RECORD_VERSION: u32 = 1;
 
 /// Version of the rules that admit, weigh and decide. A record carries the one that decided it.
-pub const RULES_VERSION: u32 = 1;
+pub const RULES_VERSION: u32 = 2;
 
 /// Which command made the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -132,6 +132,9 @@ pub struct CandidateRecord {
     /// Its consensus score, when it was weighed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
+    /// What of its author's claims was refuted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refuted: Vec<Refuted>,
 }
 
 /// What a run that was cut off took over from its journal when it went on.

@@ -400,7 +400,7 @@ impl Builder {
                 ),
             );
         }
-        let unpriced = counted_by_tokens(plan, &self.equipment.config);
+        let unpriced = counted_by_tokens(&self.frame.plan, &self.equipment.config);
         if !unpriced.is_empty() {
             let names = unpriced.join(", ");
             let text = format!(

@@ -2,26 +2,28 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream;
+use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use tokio_util::sync::CancellationToken;
 
 use super::changed::changed_files;
 use super::layers::Layers;
-use super::{Fuse, Heard, Judge, PipelineError, Proposal, Survivor, Weigh, Weighed};
+use super::{Failed, Fuse, Heard, Judge, PipelineError, Proposal, Survivor, Weigh, Weighed};
 use crate::fence::Fencer;
 use crate::judge::{
-    self, Finalist, JudgeModel, PanelInput, TallyOutcome, TallyRules, panel, steering, tally,
+    self, Doubted, Finalist, JudgeModel, PanelInput, SkepticInput, TallyOutcome, TallyRules, panel,
+    steering, tally,
 };
 use crate::model::{
-    Ballot, Basis, CandidateId, Decision, EventSink, Family, GateKind, ModelRef, NoWinner, Outcome,
-    Plan, Verdict,
+    Ballot, Basis, CandidateId, Decision, EventSink, Family, GateKind, JudgeId, ModelRef, NoWinner,
+    Outcome, Plan, Verdict,
 };
 use crate::prompt::Templates;
 use crate::provider::Provider;
 use crate::repo::Store;
-use crate::select::{Contender, Doubt, broken, choose};
-use crate::synth::{self, BaseFile, SynthError, SynthInput};
+use crate::select::{Contender, Doubt, Gated, Score, broken, choose};
+use crate::synth::{self, BaseFile, Mend, SynthError, SynthInput};
 
 /// Questions to judges that may be open at once.
 const OPEN_QUESTIONS: usize = 4;
@@ -62,9 +64,27 @@ impl Weigh for SelectWeigh {
             .ok_or_else(|| PipelineError::Internal("there was nothing to weigh".to_owned()))?;
         Ok(Weighed {
             scores: choice.scores.iter().map(|score| score.total).collect(),
+            facts: choice.scores.iter().map(agreement).collect(),
             choice: decision,
         })
     }
+}
+
+/// What agreement says of one, for judges: numbers only, since names would hint at who made it.
+fn agreement(score: &Score) -> Vec<String> {
+    if let Some(gated) = &score.gated {
+        let why = match gated {
+            Gated::Broken(_) => "a file that it touches does not parse any more",
+            Gated::NoCore => "it changes no source file",
+        };
+        return vec![format!("agreement of authors: not counted, since {why}")];
+    }
+    let Some(total) = score.total else { return Vec::new() };
+    let (shared, all) = (score.supported.len(), score.supported.len() + score.unsupported.len());
+    vec![format!(
+        "agreement of independent authors: {total:.2} of 4; {shared} of its {all} changed source line(s) are also in \
+         changes by others"
+    )]
 }
 
 /// Judges by `judge`: everything that a panel needs.
@@ -110,7 +130,41 @@ impl JudgeDesk {
     }
 }
 
+impl JudgeDesk {
+    async fn doubt_one(&self, at: usize, survivor: &Survivor) -> Result<Doubted, PipelineError> {
+        let finalist = finalist(survivor);
+        // Another model than the one before, where there are several.
+        let Some(model) = self.models.get(at % self.models.len().max(1)) else {
+            return Ok(Doubted::default());
+        };
+        let input = SkepticInput {
+            finalist: &finalist,
+            model,
+            templates: &self.templates,
+            fencer: &self.fencer,
+            max_output_tokens: self.max_output_tokens,
+            cancel: &self.cancel,
+        };
+        let doubted = judge::doubt(&input).await;
+        doubted.map_err(|error| PipelineError::Config(error.to_string()))
+    }
+}
+
 impl Judge for JudgeDesk {
+    fn doubt<'a>(
+        &'a self,
+        finalists: &'a [Survivor],
+    ) -> BoxFuture<'a, Result<Vec<Doubted>, PipelineError>> {
+        let asked = finalists.iter().enumerate();
+        let asked: Vec<_> = asked.map(|(at, one)| self.doubt_one(at, one).boxed()).collect();
+        stream::iter(asked).buffered(OPEN_QUESTIONS).try_collect().boxed()
+    }
+
+    fn to_convince(&self) -> Vec<JudgeId> {
+        let with_veto = self.judges.iter().filter(|judge| judge.veto.is_some());
+        with_veto.map(|judge| judge.id.clone()).collect()
+    }
+
     fn panel<'a>(
         &'a self,
         survivors: &'a [Survivor],
@@ -171,7 +225,7 @@ fn winner(id: &CandidateId, survivors: &[Survivor]) -> Outcome {
 /// What judges and synthesizer see of a survivor.
 fn finalist(survivor: &Survivor) -> Finalist {
     let count = survivor.supporters.len();
-    let facts = (count > 1).then(|| format!("{count} authors proposed exactly this change"));
+    let same = (count > 1).then(|| format!("{count} authors proposed exactly this change"));
     Finalist {
         id: survivor.id.clone(),
         diff: String::from_utf8_lossy(&survivor.diff).into_owned(),
@@ -181,7 +235,8 @@ fn finalist(survivor: &Survivor) -> Finalist {
         flags: survivor.flags.clone(),
         gates: survivor.gates.clone(),
         partial: false,
-        facts: facts.into_iter().collect(),
+        facts: same.into_iter().chain(survivor.facts.iter().cloned()).collect(),
+        refuted: survivor.refuted.clone(),
     }
 }
 
@@ -221,6 +276,7 @@ impl SynthFuse {
         &self,
         survivors: &[Survivor],
         ballots: &[Ballot],
+        mend: Option<Failed>,
     ) -> Result<Proposal, PipelineError> {
         let finalists: Vec<Finalist> = survivors.iter().map(finalist).collect();
         let ids: Vec<CandidateId> = survivors.iter().map(|survivor| survivor.id.clone()).collect();
@@ -237,6 +293,11 @@ impl SynthFuse {
             model: &self.model,
             provider: self.provider.clone(),
             max_output_tokens: self.desk.max_output_tokens,
+            mend: mend.as_ref().map(|failed| Mend {
+                diff: &failed.diff,
+                report: &failed.report,
+                round: failed.round,
+            }),
             cancel: &self.desk.cancel,
         };
         Ok(match synth::propose(&input).await {
@@ -262,7 +323,8 @@ impl Fuse for SynthFuse {
         &'a self,
         finalists: &'a [Survivor],
         ballots: &'a [Ballot],
+        mend: Option<Failed>,
     ) -> BoxFuture<'a, Result<Proposal, PipelineError>> {
-        self.ask(finalists, ballots).boxed()
+        self.ask(finalists, ballots, mend).boxed()
     }
 }

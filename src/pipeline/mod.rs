@@ -48,8 +48,8 @@ pub use layers::check_judges;
 pub use memory::{Memory, Recall};
 pub use models::{Estimate, Models, estimate, unpriced};
 pub use phases::{
-    Admit, Aside, Attempt, Fuse, Heard, Judge, Phases, Proposal, Prove, Side, Survivor, Weigh,
-    Weighed, Work,
+    Admit, Aside, Attempt, Failed, Fuse, Heard, Judge, Phases, Proposal, Prove, Side, Survivor,
+    Weigh, Weighed, Work,
 };
 pub use replay::replay;
 pub use resume::{Continuation, begin_rejudge, resume};

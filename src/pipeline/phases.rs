@@ -2,15 +2,17 @@
 //!
 //! The real phases are made in `assemble`; a test takes one out and puts its own in.
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::PipelineError;
 use crate::fanout::LaneRun;
+use crate::judge::Doubted;
 use crate::model::chat::Message;
 use crate::model::{
-    Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport,
-    ModelRef, Stop, TreeId, Unanswered, Usage,
+    Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport, JudgeId,
+    ModelRef, Refuted, Stop, TreeId, Unanswered, Usage,
 };
 use crate::prompt::CapsuleTask;
 
@@ -103,6 +105,10 @@ pub struct Survivor {
     pub flags: Vec<Flag>,
     /// Its gates.
     pub gates: Vec<GateReport>,
+    /// What of its author's claims was refuted.
+    pub refuted: Vec<Refuted>,
+    /// What the consensus says of it, in the engine's words.
+    pub facts: Vec<String>,
 }
 
 /// Weighs the survivors without a model.
@@ -119,6 +125,8 @@ pub trait Weigh: Send + Sync {
 pub struct Weighed {
     /// A score for each survivor, in the order given.
     pub scores: Vec<Option<f64>>,
+    /// What agreement says of each, in the engine's words, for judges; in the order given.
+    pub facts: Vec<Vec<String>>,
     /// The choice that agreement alone would make, with its evidence.
     pub choice: Decision,
 }
@@ -133,6 +141,20 @@ pub trait Judge: Send + Sync {
 
     /// What the ballots say of the finalists.
     fn tally(&self, finalists: &[Survivor], ballots: &[Ballot]) -> Decision;
+
+    /// Holds the claims of each finalist's author against what is known; in the order given.
+    fn doubt<'a>(
+        &'a self,
+        finalists: &'a [Survivor],
+    ) -> BoxFuture<'a, Result<Vec<Doubted>, PipelineError>> {
+        let none = finalists.iter().map(|_| Doubted::default()).collect();
+        std::future::ready(Ok(none)).boxed()
+    }
+
+    /// Judges that each have to prefer the synthesizer's candidate in both orders, or it replaces nobody.
+    fn to_convince(&self) -> Vec<JudgeId> {
+        Vec::new()
+    }
 }
 
 /// What a panel gave.
@@ -151,7 +173,19 @@ pub trait Fuse: Send + Sync {
         &'a self,
         finalists: &'a [Survivor],
         ballots: &'a [Ballot],
+        mend: Option<Failed>,
     ) -> BoxFuture<'a, Result<Proposal, PipelineError>>;
+}
+
+/// A proposal of the synthesizer's own that failed a gate, to be mended.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// What it proposed.
+    pub diff: Vec<u8>,
+    /// The gate that it failed.
+    pub report: GateReport,
+    /// Which mending this is, from 0.
+    pub round: u32,
 }
 
 /// What the synthesizer gave.

@@ -15,7 +15,7 @@ use crate::journal::{Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
     Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
     Exit, Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
-    RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+    Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
 use crate::select::Doubt;
 
@@ -270,7 +270,15 @@ impl<'a> Run<'a> {
             self.tell_admitted(&candidate.id, &candidate.lane, &admission);
         }
         let gates = Vec::new();
-        let row = CandidateRecord { candidate, admission, same_as, applied, gates, score: None };
+        let row = CandidateRecord {
+            candidate,
+            admission,
+            same_as,
+            applied,
+            gates,
+            score: None,
+            refuted: Vec::new(),
+        };
         self.record.candidates.push(row);
         self.tell.check()
     }
@@ -329,6 +337,8 @@ impl<'a> Run<'a> {
             files: files.clone(),
             flags: flags.clone(),
             gates: row.gates.clone(),
+            refuted: row.refuted.clone(),
+            facts: Vec::new(),
         }))
     }
 
@@ -343,7 +353,12 @@ impl<'a> Run<'a> {
         for (survivor, score) in survivors.iter().zip(&weighed.scores) {
             self.set_score(&survivor.id, *score);
         }
-        let finalists = self.finalists(survivors, &weighed.scores);
+        let mut finalists = self.finalists(survivors, &weighed.scores);
+        for finalist in &mut finalists {
+            let at = survivors.iter().position(|survivor| survivor.id == finalist.id);
+            finalist.facts = at.and_then(|at| weighed.facts.get(at)).cloned().unwrap_or_default();
+        }
+        self.doubt(&mut finalists).await?;
         let judged = self.judge(&finalists).await?;
         self.begin_stage(Stage::Decide, None)?;
         Ok(decide(weighed.choice, judged))
@@ -352,6 +367,12 @@ impl<'a> Run<'a> {
     fn set_score(&mut self, id: &CandidateId, score: Option<f64>) {
         if let Some(row) = self.record.candidates.iter_mut().find(|row| row.candidate.id == *id) {
             row.score = score;
+        }
+    }
+
+    pub(super) fn set_refuted(&mut self, id: &CandidateId, refuted: Vec<Refuted>) {
+        if let Some(row) = self.record.candidates.iter_mut().find(|row| row.candidate.id == *id) {
+            row.refuted = refuted;
         }
     }
 

@@ -9,12 +9,12 @@ use super::digest::{digest, winner};
 use super::early::{Arrival, Early, saved, watch};
 use super::memory::keep_attempt;
 use super::run::{Run, refused};
-use super::{Aside, Attempt, Heard, PipelineError, Survivor};
+use super::{Aside, Attempt, Failed, Heard, PipelineError, Survivor};
 use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};
 use crate::journal::Entry;
 use crate::model::{
-    Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, Kind, Lane,
-    LaneId, LaneRecord, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
+    Ballot, Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, JudgeId,
+    Kind, Lane, LaneId, LaneRecord, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
 };
 use crate::prompt::CapsuleTask;
 
@@ -255,6 +255,25 @@ impl Run<'_> {
         self.tell.check()
     }
 
+    /// Has skeptics hold the finalists' claims against what is known, before anybody judges.
+    pub(super) async fn doubt(&mut self, finalists: &mut [Survivor]) -> Result<(), PipelineError> {
+        let Some(judge) = &self.phases.judge else { return Ok(()) };
+        if !self.record.plan.judging.skeptics || finalists.len() < 2 || self.cancelled() {
+            return Ok(());
+        }
+        let doubted = judge.doubt(finalists).await?;
+        for (finalist, doubted) in finalists.iter_mut().zip(doubted) {
+            self.count("skeptics", doubted.usage);
+            if let Some(why) = doubted.silent {
+                let text = format!("nobody could doubt the claims of {}: {why}", finalist.id);
+                self.warn("skeptic-silent", text);
+            }
+            finalist.refuted.clone_from(&doubted.refuted);
+            self.set_refuted(&finalist.id, doubted.refuted);
+        }
+        self.tell.check()
+    }
+
     /// Asks the judges.
     pub(super) async fn judge(&mut self, finalists: &[Survivor]) -> Result<Judged, PipelineError> {
         let Some(judge) = &self.phases.judge else { return Ok(Judged::NotAsked) };
@@ -297,31 +316,53 @@ impl Run<'_> {
             return Ok(decision);
         }
         self.begin_stage(Stage::Fuse, None)?;
-        let proposal = fuse.propose(survivors, &self.record.ballots).await?;
-        self.count("synthesizer", proposal.usage);
-        let Some(diff) = proposal.diff else {
-            self.warn(
-                "nothing-synthesized",
-                format!("the synthesizer proposed nothing: {}", proposal.answer),
-            );
-            return Ok(decision);
-        };
+        let (mut failed, mut id) = (None, None);
+        // The last of its proposals counts; one that failed a gate may be mended.
+        for round in 0..=self.record.plan.judging.fix_rounds {
+            let proposal = fuse.propose(survivors, &self.record.ballots, failed.take()).await?;
+            self.count("synthesizer", proposal.usage);
+            let Some(diff) = proposal.diff else {
+                let what = if round == 0 { "proposed nothing" } else { "mended nothing" };
+                let text = format!("the synthesizer {what}: {}", proposal.answer);
+                self.warn("nothing-synthesized", text);
+                break;
+            };
+            let proposed = self.admit_synthesized(&diff, proposal.answer)?;
+            self.prove_candidates().await?;
+            let row = self.row(&proposed);
+            let report = row.and_then(|row| row.gates.iter().find(|gate| gate.verdict.is_fail()));
+            failed = report.map(|report| Failed { diff, report: report.clone(), round });
+            id = Some(proposed);
+            if failed.is_none() || self.cancelled() {
+                break;
+            }
+        }
+        match id {
+            Some(id) => self.challenge(decision, &best, &id).await,
+            None => Ok(decision),
+        }
+    }
+
+    fn admit_synthesized(
+        &mut self,
+        diff: &[u8],
+        answer: String,
+    ) -> Result<CandidateId, PipelineError> {
         let id = self.next_id();
         let candidate = Candidate {
             id: id.clone(),
             kind: Kind::Synthesized,
             lane: LaneId::new("synthesizer"),
             family: Family::new("synthesizer"),
-            diff: self.dir.artifacts().put(&diff)?,
+            diff: self.dir.artifacts().put(diff)?,
             diff_bytes: diff.len() as u64,
-            answer: proposal.answer,
+            answer,
             claims: Vec::new(),
             usage: Usage::default(),
             stop: Stop::Submitted,
         };
-        self.admit(candidate, &diff)?;
-        self.prove_candidates().await?;
-        self.challenge(decision, &best, &id).await
+        self.admit(candidate, diff)?;
+        Ok(id)
     }
 
     /// Title and capsule of a run that decided. Nothing of the decision hangs on them.
@@ -375,9 +416,14 @@ impl Run<'_> {
         let pair = [best, challenger].map(|id| self.row(id).map(|row| self.survivor(row)));
         let [Some(best_one), Some(other)] = pair else { return Ok(decision) };
         let (Some(best_one), Some(other)) = (best_one?, other?) else { return Ok(decision) };
+        let before = self.record.ballots.len();
         let judged = self.judge(&[best_one, other]).await?;
+        let needed = self.phases.judge.as_ref().map(|judge| judge.to_convince());
+        let convinced = needed.unwrap_or_default().iter().all(|judge| {
+            convinces(judge, challenger, self.record.ballots.get(before..).unwrap_or_default())
+        });
         Ok(match judged {
-            Judged::Said(new) if new.winner() == Some(challenger) => new,
+            Judged::Said(new) if new.winner() == Some(challenger) && convinced => new,
             _ => decision,
         })
     }
@@ -410,6 +456,17 @@ impl Attempt {
             healed: 0,
         }
     }
+}
+
+/// Whether a judge preferred `challenger` in every ballot on its pair: it was asked in both orders.
+fn convinces(judge: &JudgeId, challenger: &CandidateId, ballots: &[Ballot]) -> bool {
+    let mut own = ballots.iter().filter(|ballot| ballot.judge == *judge).peekable();
+    let for_it = |ballot: &Ballot| match ballot.choice {
+        Choice::Left => ballot.left == *challenger,
+        Choice::Right => ballot.right == *challenger,
+        Choice::Tie | Choice::Abstain { .. } => false,
+    };
+    own.peek().is_some() && own.all(for_it)
 }
 
 fn lane_ended(lane: &LaneId, attempt: &Attempt) -> RunEvent {

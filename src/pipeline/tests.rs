@@ -89,7 +89,7 @@ impl Weigh for Agreement {
         let last = survivors.iter().rev().find(|one| one.tree.as_str() == "right");
         let chosen = last.unwrap_or(&survivors[0]);
         let choice = Decision { basis: Some(Basis::Evidence), ..wins(chosen) };
-        Ok(Weighed { scores: vec![None; survivors.len()], choice })
+        Ok(Weighed { scores: vec![None; survivors.len()], facts: Vec::new(), choice })
     }
 }
 
@@ -167,7 +167,14 @@ fn plan(attempts: u32) -> Plan {
             disk_bytes: 0,
         },
         patch: PatchPlan::default(),
-        judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 8 },
+        judging: JudgePlan {
+            judges: Vec::new(),
+            models: Vec::new(),
+            synth: None,
+            finalists: 8,
+            skeptics: false,
+            fix_rounds: 0,
+        },
         workers: Default::default(),
         worker_limits: WorkerLimits {
             max_tool_iterations: 1,

@@ -19,8 +19,9 @@ mod tests;
 pub(crate) use context::inline;
 pub use context::{
     CandidateView, CapsuleSystem, CapsuleTask, GateCommand, GateFailure, GateView, Instructions,
-    JobNotices, JudgeRetry, JudgeSystem, JudgeTask, Subtask, SubtaskResult, SynthBallot, SynthFile,
-    SynthRetry, SynthSystem, SynthTask, TitleSystem, TitleTask, WorkerSystem, WorkerTask,
+    JobNotices, JudgeRetry, JudgeSystem, JudgeTask, SkepticSystem, SkepticTask, Subtask,
+    SubtaskResult, SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask,
+    TitleSystem, TitleTask, WorkerSystem, WorkerTask,
 };
 pub use error::PromptError;
 pub use field::{Field, PromptContext};

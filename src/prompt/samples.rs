@@ -11,6 +11,7 @@ fn view(name: &str) -> CandidateView {
         diff: format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+{HOSTILE}\n"),
         answer: Some(HOSTILE.to_owned()),
         claims: vec![HOSTILE.to_owned(), "src/x:1: second".to_owned()],
+        refuted: vec![HOSTILE.to_owned()],
         gates: vec![GateView { name: "tests".to_owned(), output: HOSTILE.to_owned() }],
     }
 }
@@ -27,6 +28,7 @@ fn gate(name: &str, command: &str) -> GateCommand {
 pub(super) fn all() -> Vec<Box<dyn PromptContext>> {
     let mut all = worker();
     all.extend(judge());
+    all.extend(skeptic());
     all.extend(synth());
     all.extend(title());
     all.extend(capsule());
@@ -139,6 +141,19 @@ pub(super) fn judge() -> Vec<Box<dyn PromptContext>> {
     ]
 }
 
+pub(super) fn skeptic() -> Vec<Box<dyn PromptContext>> {
+    vec![
+        Box::new(SkepticSystem),
+        Box::new(SkepticTask {
+            claims: vec![HOSTILE.to_owned()],
+            diff: HOSTILE.to_owned(),
+            gates: vec![GateView { name: "tests".to_owned(), output: HOSTILE.to_owned() }],
+            nonce: "n-4".to_owned(),
+        }),
+        Box::new(SkepticTask { nonce: "n-5".to_owned(), ..SkepticTask::default() }),
+    ]
+}
+
 pub(super) fn synth() -> Vec<Box<dyn PromptContext>> {
     vec![
         Box::new(SynthSystem),
@@ -158,5 +173,12 @@ pub(super) fn synth() -> Vec<Box<dyn PromptContext>> {
             quoted: Some("hunk".to_owned()),
         }),
         Box::new(SynthRetry::default()),
+        Box::new(SynthFix {
+            gate: "tests".to_owned(),
+            command: "cargo test".to_owned(),
+            facts: vec!["tests: failed".to_owned()],
+            output: HOSTILE.to_owned(),
+        }),
+        Box::new(SynthFix { gate: "apply".to_owned(), ..SynthFix::default() }),
     ]
 }

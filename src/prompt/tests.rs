@@ -31,7 +31,13 @@ fn every_template_renders_with_sample_data() {
 // contract C24
 #[test]
 fn every_conversation_states_the_rule_exactly_once() {
-    let engines = [samples::judge(), samples::synth(), samples::title(), samples::capsule()];
+    let engines = [
+        samples::judge(),
+        samples::skeptic(),
+        samples::synth(),
+        samples::title(),
+        samples::capsule(),
+    ];
     for conversation in std::iter::once(samples::worker()).chain(engines) {
         let all: String = conversation.iter().map(|sample| render(sample.as_ref())).collect();
         assert_eq!(all.matches(UNTRUSTED_RULE).count(), 1);

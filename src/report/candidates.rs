@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::page::{Cell, Page, Row, Tone};
 use super::words;
 use crate::model::{
-    Admission, Ballot, CandidateId, CandidateRecord, Choice, GateKind, Kind, Refusal, RunRecord,
+    Admission, Ballot, CandidateId, CandidateRecord, Choice, GateKind, Kind, Refusal, Refuted,
+    RunRecord,
 };
 
 /// Writes it, unless there is none.
@@ -87,6 +88,7 @@ fn notes(one: &CandidateRecord) -> Vec<(String, Tone)> {
     if one.candidate.kind == Kind::Synthesized {
         notes.push(("synthesized from the finalists".to_owned(), Tone::Faint));
     }
+    notes.extend(one.refuted.iter().map(|refuted| (untrue(one, refuted), Tone::Warn)));
     match &one.admission {
         Admission::Refused(refusal) => notes.push((refused(refusal), Tone::Bad)),
         Admission::Admitted { repairs, flags, .. } => {
@@ -101,6 +103,17 @@ fn notes(one: &CandidateRecord) -> Vec<(String, Tone)> {
         }
     }
     notes
+}
+
+/// A claim that was refuted, and by what.
+fn untrue(one: &CandidateRecord, refuted: &Refuted) -> String {
+    let claim = one.candidate.claims.get((refuted.claim as usize).saturating_sub(1));
+    let claim = claim.map(|claim| claim.text.as_str()).unwrap_or_default();
+    let by = refuted.by.as_deref().unwrap_or("the engine");
+    let quotes = refuted.quotes.iter().map(|quote| format!(" [there: {quote}]"));
+    let absent = refuted.absent.iter().map(|text| format!(" [in no added line: {text}]"));
+    let texts: String = quotes.chain(absent).collect();
+    format!("claim {} refuted by {by}: \"{claim}\": {}{texts}", refuted.claim, refuted.reason)
 }
 
 fn refused(refusal: &Refusal) -> String {

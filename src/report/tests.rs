@@ -40,7 +40,14 @@ fn record() -> RunRecord {
             disk_bytes: 32 << 30,
         },
         patch: PatchPlan::default(),
-        judging: JudgePlan { judges: Vec::new(), models: Vec::new(), synth: None, finalists: 4 },
+        judging: JudgePlan {
+            judges: Vec::new(),
+            models: Vec::new(),
+            synth: None,
+            finalists: 4,
+            skeptics: false,
+            fix_rounds: 0,
+        },
         workers: Default::default(),
         worker_limits: WorkerLimits {
             max_tool_iterations: 90,
@@ -152,6 +159,7 @@ fn candidate(id: &str, family: &str, gates: Vec<GateReport>) -> CandidateRecord 
         applied: Some(ArtifactId::new("a1")),
         gates,
         score: None,
+        refuted: Vec::new(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::ChangedFile;
 use super::core::{extension, is_core};
-use super::enclosing::enclosing;
+use super::enclosing::{enclosing, indent};
 use super::hunks::{FileHunks, Hunk, hunks};
 use super::tokens::tokens;
 
@@ -80,11 +80,14 @@ fn add_atoms(path: &str, file: &FileHunks, hunk: &Hunk, sets: &mut Sets) {
         *balance.entry(bare(line)).or_default() -= 1;
     }
     for (lines, added) in [(&hunk.removed, false), (&hunk.added, true)] {
+        // What a hunk adds below a definition of its own is in no definition of the base that is deeper.
+        let mut depth = usize::MAX;
         for line in lines.iter().take(MOST_LINES) {
             let bare = bare(line);
+            depth = depth.min(indent(line));
             let left = balance.get(&bare).copied().unwrap_or_default();
             if (added && left > 0) || (!added && left < 0) {
-                let within = enclosing(&file.base, hunk.at, line);
+                let within = enclosing(&file.base, hunk.at, depth);
                 let atom = Atom { path: path.to_owned(), within, added, line: bare };
                 sets.shown.entry(atom.clone()).or_insert_with(|| line.trim().to_owned());
                 sets.atoms.insert(atom);

@@ -34,17 +34,20 @@ const CONTROL: [&str; 14] = [
 /// How far up is looked, in lines.
 const FARTHEST: usize = 2_000;
 
-/// The names around a line that stands (or would be put) at index `at` of `base`, outermost first,
+/// The names around a line of some depth that stands (or would be put) at index `at` of `base`, outermost first,
 /// joined by `/`; empty at the top level.
-pub fn enclosing(base: &[String], at: usize, line: &str) -> String {
+pub fn enclosing(base: &[String], at: usize, indent_of_line: usize) -> String {
     let mut names: Vec<String> = Vec::new();
-    let mut depth = indent(line);
+    let mut depth = indent_of_line;
     for above in base[..at.min(base.len())].iter().rev().take(FARTHEST) {
         if depth == 0 {
             break;
         }
         let trimmed = above.trim();
-        if trimmed.is_empty() || indent(above) >= depth || closes(trimmed) {
+        if trimmed.is_empty() || indent(above) >= depth {
+            continue;
+        }
+        if goes_on(trimmed) {
             continue;
         }
         depth = indent(above);
@@ -55,14 +58,20 @@ pub fn enclosing(base: &[String], at: usize, line: &str) -> String {
 }
 
 /// Columns of white space before a line's first character; a tab counts as four.
-fn indent(line: &str) -> usize {
+pub fn indent(line: &str) -> usize {
     let blanks = line.chars().take_while(|c| c.is_whitespace());
     blanks.map(|c| if c == '\t' { 4 } else { 1 }).sum()
 }
 
-/// Whether a line only ends something: a bracket, a `where` clause, an attribute.
-fn closes(line: &str) -> bool {
-    line.starts_with([')', '}', ']', '#', '@']) || line == "where"
+/// Whether a line belongs to a head that began further up at the same depth, or to what follows it: the
+/// end of a long list of parameters, a `where` clause, a brace of its own, an attribute, `} else {`. A line
+/// that ends a block is none: what it ends encloses nothing below it, so that its depth counts.
+fn goes_on(line: &str) -> bool {
+    let ends = line.ends_with([';', ',']);
+    line.starts_with(['#', '@'])
+        || matches!(line, "where" | "{" | "(" | ")")
+        || (line.starts_with([')', ']']) && !ends)
+        || (line.starts_with('}') && line.ends_with('{'))
 }
 
 fn name_of(head: &str) -> Option<String> {
@@ -91,7 +100,7 @@ mod tests {
 
     fn names(base: &str, line: &str) -> String {
         let base: Vec<String> = base.lines().map(str::to_owned).collect();
-        enclosing(&base, base.len(), line)
+        enclosing(&base, base.len(), indent(line))
     }
 
     #[test]
@@ -108,6 +117,11 @@ mod tests {
         );
         assert_eq!(names("static int parse(char *s) {\n    while (1) {", "        x"), "parse");
         assert_eq!(names("fn a() {\n}", "x"), "");
+        let long =
+            "impl A {\n    fn a(\n        x: u8,\n    ) -> u8\n    where\n        T: B,\n    {";
+        assert_eq!(names(long, "        2"), "implA/a");
+        let two = "impl A {\n    fn a() {\n        1\n    }\n";
+        assert_eq!(names(two, "        2"), "implA", "what is closed encloses nothing");
         assert_eq!(names("let x = [", "    1,"), "");
     }
 }

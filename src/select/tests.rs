@@ -180,6 +180,75 @@ fn a_change_of_tests_alone_has_no_vote_beside_a_core() {
 }
 
 #[test]
+fn what_parses_no_more_has_no_vote_and_is_not_chosen_unless_all_are_so() {
+    let mut pool = vec![
+        contender("c1", &["w", "x"], &with("fixed(3;")),
+        contender("c2", &["y"], &with("fixed(3);")),
+    ];
+    pool[0].broken = Some("src/lib.rs".to_owned());
+    let choice = choose(&pool, &[]);
+    // Below three families, too: more families proposed the other one.
+    assert_eq!(picked(choice.decision.as_ref().unwrap()), "c2");
+    assert_eq!(choice.scores[0].gated, Some(Gated::Broken("src/lib.rs".to_owned())));
+    let evidence = choice.decision.unwrap().evidence;
+    assert!(
+        evidence.iter().any(|line| line.text == "has no vote: src/lib.rs does not parse any more")
+    );
+    let trusted = choose(&pool, &[Family::new("x")]).decision.unwrap();
+    assert_eq!(picked(&trusted), "c2", "a trusted family has to pass the gate");
+    pool.push(contender("c3", &["z"], &with("fixed(4);")));
+    assert!(consensus(&pool).iter().all(|score| score.total.is_none()), "two families vote");
+    pool.iter_mut().for_each(|one| one.broken = Some("src/lib.rs".to_owned()));
+    let scores = consensus(&pool);
+    assert!(scores.iter().all(|score| score.total.is_some() && score.gated.is_none()));
+}
+
+#[test]
+fn the_record_says_why_line_by_line() {
+    let pool = [
+        contender("c1", &["x"], &with("shared();\n    only(1);")),
+        contender("c2", &["y"], &with("shared();\n    other(2);")),
+        contender("c3", &["z"], &with("shared();")),
+    ];
+    let decision = choose(&pool, &[]).decision.unwrap();
+    let said: Vec<&str> = decision.evidence.iter().map(|line| line.text.as_str()).collect();
+    assert!(said.contains(&"x, y too: + shared(); (src/lib.rs)"), "{said:?}");
+    assert!(said.contains(&"x, y too: - two(); (src/lib.rs)"), "{said:?}");
+    assert!(said.iter().any(|text| text.starts_with("nearest: ")), "{said:?}");
+    let alone = choose(&pool[..1], &[]).decision.unwrap();
+    assert!(alone.evidence[0].text.starts_with("no consensus evidence"));
+    let scores = consensus(&pool);
+    let only: Vec<&str> = scores[0].unsupported.iter().map(|atom| atom.line.as_str()).collect();
+    assert_eq!(only, ["only(1);"]);
+}
+
+#[test]
+fn a_fusion_leaves_out_what_nobody_else_has_and_takes_in_what_two_others_have() {
+    let both = |a: &str, b: &str| BASE.replace("one();", a).replace("two();", b);
+    let pool = [
+        contender("c1", &["w"], &both("wild(9);", "fixed(3);")),
+        contender("c2", &["x"], &both("uno();", "fixed(3);")),
+        contender("c3", &["y"], &both("uno();", "fixed(3);\n    more();")),
+        contender("c4", &["z"], &both("one();", "fixed(3);")),
+    ];
+    let scores = consensus(&pool);
+    let fused = |best: usize| {
+        let files = fuse(&pool, &scores, best)?;
+        String::from_utf8(files[0].new.clone().unwrap()).ok()
+    };
+    // `-one();` of the first is held by others, `wild(9);` by nobody; the hunk has one of the two, so it
+    // stays: hunks are whole. The fourth lacks the hunk that two others agree on.
+    assert_eq!(fused(0), None);
+    assert_eq!(fused(3), Some(both("uno();", "fixed(3);")));
+    assert_eq!(fused(1), None, "it would be the second itself");
+    let mut alone = pool.to_vec();
+    alone[0] = contender("c1", &["w"], &format!("use wild;\n{}", both("one();", "fixed(3);")));
+    let scores = consensus(&alone);
+    let files = fuse(&alone, &scores, 0).unwrap();
+    assert_eq!(files[0].new.as_deref(), Some(both("uno();", "fixed(3);").as_bytes()));
+}
+
+#[test]
 fn equal_trees_are_one_group() {
     assert_eq!(group(&["a", "b", "a", "c", "b"]), [vec![0, 2], vec![1, 4], vec![3]]);
     assert!(choose(&[], &[]).decision.is_none());

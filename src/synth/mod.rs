@@ -12,10 +12,12 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::fence::Fencer;
-use crate::judge::{Finalist, Tally};
-use crate::model::chat::{Message, ModelReply, ModelRequest, Purpose, ReplyStop, Role, ToolChoice};
-use crate::model::{Ballot, ModelRef, Usage};
-use crate::prompt::{PromptError, SynthRetry, SynthSystem, Templates};
+use crate::judge::{Finalist, Tally, gate_fact, gate_name};
+use crate::model::chat::{
+    Block, Message, ModelReply, ModelRequest, Purpose, ReplyStop, Role, ToolChoice,
+};
+use crate::model::{Ballot, GateReport, ModelRef, Usage};
+use crate::prompt::{PromptError, SynthFix, SynthRetry, SynthSystem, Templates};
 use crate::provider::{Provider, ProviderError};
 use question::task;
 use reply::{Fault, Said};
@@ -51,8 +53,21 @@ pub struct SynthInput<'a> {
     pub provider: Arc<dyn Provider>,
     /// The largest reply, in tokens.
     pub max_output_tokens: u32,
+    /// A change of its own that failed a gate, to be mended.
+    pub mend: Option<Mend<'a>>,
     /// Ends the request.
     pub cancel: &'a CancellationToken,
+}
+
+/// A proposal that failed.
+#[derive(Clone, Copy, Debug)]
+pub struct Mend<'a> {
+    /// What it proposed.
+    pub diff: &'a [u8],
+    /// The gate that it failed.
+    pub report: &'a GateReport,
+    /// Which mending this is, from 0.
+    pub round: u32,
 }
 
 /// One more candidate, not admitted yet.
@@ -99,10 +114,15 @@ pub async fn propose(input: &SynthInput<'_>) -> Result<Synthesis, SynthError> {
     let system = input.templates.render(&SynthSystem, input.fencer)?.text;
     let question = input.templates.render(&task(input), input.fencer)?.text;
     let mut messages = vec![Message::user(question)];
+    if let Some(mend) = &input.mend {
+        messages.extend(mended(input, mend)?);
+    }
+    // Attempts are numbered through, so that each has a name of its own in the journal.
+    let first = input.mend.map_or(0, |mend| ATTEMPTS * (mend.round + 1));
     let mut usage = Usage::default();
     let mut attempt = 0;
     loop {
-        let request = request(input, &system, messages.clone(), attempt);
+        let request = request(input, &system, messages.clone(), first + attempt);
         let reply = input.provider.call(&request, &mut |_| {}, input.cancel).await?;
         usage += reply.usage;
         let fault = match read(&reply) {
@@ -122,6 +142,20 @@ pub async fn propose(input: &SynthInput<'_>) -> Result<Synthesis, SynthError> {
         messages.push(Message { role: Role::Assistant, blocks: reply.blocks });
         messages.push(Message::user(retry));
     }
+}
+
+/// What was proposed, as the model's own word, and what came of it.
+fn mended(input: &SynthInput<'_>, mend: &Mend<'_>) -> Result<[Message; 2], PromptError> {
+    let diff = String::from_utf8_lossy(mend.diff);
+    let said = Block::text(format!("```diff\n{}\n```", diff.trim_end()));
+    let fix = SynthFix {
+        gate: gate_name(mend.report.gate).to_owned(),
+        command: mend.report.command.clone(),
+        facts: vec![gate_fact(mend.report)],
+        output: mend.report.output.text.clone(),
+    };
+    let fix = input.templates.render(&fix, input.fencer)?.text;
+    Ok([Message { role: Role::Assistant, blocks: vec![said] }, Message::user(fix)])
 }
 
 fn none(why: String, usage: Usage) -> Synthesis {

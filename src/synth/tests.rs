@@ -18,6 +18,7 @@ fn finalist(id: &str, diff: &str) -> Finalist {
         gates: Vec::new(),
         partial: false,
         facts: Vec::new(),
+        refuted: Vec::new(),
     }
 }
 
@@ -53,6 +54,7 @@ fn synthesis(script: &str) -> Result<Synthesis, SynthError> {
         model: &ModelRef { provider: "p".to_owned(), model: "m".to_owned() },
         provider: Arc::new(Scripted::new(Script::parse(script).unwrap())),
         max_output_tokens: 100,
+        mend: None,
         cancel: &CancellationToken::new(),
     };
     let question = input.templates.render(&task(&input), input.fencer).unwrap().text;

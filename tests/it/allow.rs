@@ -69,7 +69,7 @@ impl Ground {
         let context = ToolContext::new(
             Arc::new(open_workspace(&top).unwrap()),
             RunToken::new("0123456789abcdef0123456789abcdef"),
-            Some(recorder.clone()),
+            Some(recorder.clone() as _),
             CancellationToken::new(),
         );
         let index = std::fs::read(top.join(".git/index")).unwrap();

@@ -147,6 +147,7 @@ fn finalist(id: &str, diff: String, answer: &str, output: &str) -> Finalist {
         gates: vec![report],
         partial: false,
         facts: Vec::new(),
+        refuted: Vec::new(),
     }
 }
 

@@ -131,6 +131,7 @@ pub(super) mod testing {
             gates: Vec::new(),
             partial: false,
             facts: Vec::new(),
+            refuted: Vec::new(),
         }
     }
 }

@@ -27,6 +27,61 @@ pub struct GateView {
     pub output: String,
 }
 
+impl GateView {
+    fn fields(&self, whose: &str) -> Fields {
+        let which = format!("{whose} {}", self.name);
+        let output = Untrusted::at(Boundary::GateOutput, which.trim(), &self.output);
+        let output = Field::Cut(output, FenceOptions::cut(GATE_BYTES, Keep::Ends));
+        vec![("name", trusted(&self.name)), ("output", output)]
+    }
+}
+
+/// The system prompt of every skeptic.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SkepticSystem;
+
+impl PromptContext for SkepticSystem {
+    fn template(&self) -> &str {
+        "skeptic_system"
+    }
+
+    fn fields(&self) -> Fields {
+        Vec::new()
+    }
+}
+
+/// What a skeptic is asked about one candidate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SkepticTask {
+    /// The author's claims with their numbers: foreign.
+    pub claims: Vec<String>,
+    /// The diff: foreign.
+    pub diff: String,
+    /// What the gates printed.
+    pub gates: Vec<GateView>,
+    /// What the reply has to repeat.
+    pub nonce: String,
+}
+
+impl PromptContext for SkepticTask {
+    fn template(&self) -> &str {
+        "skeptic"
+    }
+
+    fn fields(&self) -> Fields {
+        let cut = |boundary, text: String, max, keep| {
+            Field::Cut(Untrusted::at(boundary, "", text), FenceOptions::cut(max, keep))
+        };
+        let claims = self.claims.join("\n");
+        vec![
+            ("claims", cut(Boundary::Claims, claims, ANSWER_BYTES, Keep::Head)),
+            ("diff", cut(Boundary::Diff, self.diff.clone(), DIFF_BYTES, Keep::Ends)),
+            ("gates", Field::List(self.gates.iter().map(|gate| gate.fields("")).collect())),
+            ("nonce", trusted(&self.nonce)),
+        ]
+    }
+}
+
 /// A candidate as judges and the synthesizer see it: nothing says whose it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CandidateView {
@@ -40,6 +95,8 @@ pub struct CandidateView {
     pub answer: Option<String>,
     /// What its author claims: foreign.
     pub claims: Vec<String>,
+    /// What skeptics have against the claims: foreign.
+    pub refuted: Vec<String>,
     /// What the gates printed.
     pub gates: Vec<GateView>,
 }
@@ -62,17 +119,21 @@ impl CandidateView {
                 foreign(Boundary::Claims, "", &claims, ANSWER_BYTES, Keep::Head)
             }
         };
-        let gate = |gate: &GateView| {
-            let output =
-                foreign(Boundary::GateOutput, &gate.name, &gate.output, GATE_BYTES, Keep::Ends);
-            vec![("name", trusted(&gate.name)), ("output", output)]
+        let refuted = match self.refuted.is_empty() {
+            true => Field::Absent,
+            false => {
+                let refuted = self.refuted.join("\n");
+                foreign(Boundary::Refutation, "", &refuted, ANSWER_BYTES, Keep::Head)
+            }
         };
+        let gate = |gate: &GateView| gate.fields(&self.name);
         vec![
             ("name", trusted(&self.name)),
             ("facts", lines(&self.facts)),
             ("diff", foreign(Boundary::Diff, "", &self.diff, DIFF_BYTES, Keep::Ends)),
             ("answer", answer),
             ("claims", claims),
+            ("refuted", refuted),
             ("gates", Field::List(self.gates.iter().map(gate).collect())),
         ]
     }

@@ -9,10 +9,12 @@ mod side;
 mod synth;
 mod worker;
 
-pub use judge::{CandidateView, GateView, JudgeRetry, JudgeSystem, JudgeTask};
+pub use judge::{
+    CandidateView, GateView, JudgeRetry, JudgeSystem, JudgeTask, SkepticSystem, SkepticTask,
+};
 pub use nested::{JobNotices, Subtask, SubtaskResult};
 pub use side::{CapsuleSystem, CapsuleTask, TitleSystem, TitleTask};
-pub use synth::{SynthBallot, SynthFile, SynthRetry, SynthSystem, SynthTask};
+pub use synth::{SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask};
 pub use worker::{GateCommand, GateFailure, Instructions, WorkerSystem, WorkerTask};
 
 use super::Field;

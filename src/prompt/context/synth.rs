@@ -1,7 +1,7 @@
 //! What the synthesizer is told.
 
 use super::judge::{CandidateView, quoted};
-use super::{FILE_BYTES, Fields, QUOTE_BYTES, lines, optional, trusted};
+use super::{FILE_BYTES, Fields, GATE_BYTES, QUOTE_BYTES, inline, lines, optional, trusted};
 use crate::fence::{Boundary, FenceOptions, Keep, Untrusted};
 use crate::prompt::{Field, PromptContext};
 
@@ -77,6 +77,36 @@ impl PromptContext for SynthTask {
             ("ballots", Field::List(self.ballots.iter().map(ballot).collect())),
             ("standing", lines(&self.standing)),
             ("files", Field::List(self.files.iter().map(file).collect())),
+        ]
+    }
+}
+
+/// What the synthesizer is told when its change failed a gate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SynthFix {
+    /// The gate's name.
+    pub gate: String,
+    /// Its command; empty for none.
+    pub command: String,
+    /// What the engine's record says of it.
+    pub facts: Vec<String>,
+    /// What it printed: foreign.
+    pub output: String,
+}
+
+impl PromptContext for SynthFix {
+    fn template(&self) -> &str {
+        "synth_fix"
+    }
+
+    fn fields(&self) -> Fields {
+        let output = Untrusted::at(Boundary::SteeringOutput, &self.gate, &self.output);
+        let command = Some(inline(&self.command)).filter(|command| !command.is_empty());
+        vec![
+            ("gate", trusted(&self.gate)),
+            ("command", optional(command.as_deref())),
+            ("facts", lines(&self.facts)),
+            ("output", Field::Cut(output, FenceOptions::cut(GATE_BYTES, Keep::Ends))),
         ]
     }
 }

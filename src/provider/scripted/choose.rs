@@ -7,8 +7,8 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 
 use super::script::{Answer, JudgeScript, Script, SideScript};
-use crate::model::LaneId;
 use crate::model::chat::{Block, Message, ModelRequest, Purpose, Role};
+use crate::model::{CandidateId, LaneId};
 
 /// Where the second side begins unless a script says otherwise: the heading of the built-in judges'
 /// prompt, or a fence whose label says so.
@@ -36,6 +36,7 @@ pub(super) fn answer<'a>(script: &'a Script, request: &ModelRequest) -> Result<C
                 entry.ok_or_else(|| format!("no entry fits judge {judge}, ballot {ballot}"))?;
             vote(entry, ballot, &questions(request))
         }
+        Purpose::Skeptic { candidate } => Ok(skeptic(script, candidate)),
         Purpose::Synthesizer { attempt } => {
             let turns = script.synthesizer.first().map(|entry| &entry.turns);
             let answer = turns.and_then(|turns| turns.get(*attempt as usize));
@@ -61,6 +62,24 @@ pub(super) fn questions(request: &ModelRequest) -> Vec<String> {
         texts.collect::<Vec<_>>().join("\n")
     };
     asked.map(text).collect()
+}
+
+/// A script that says nothing of skeptics has ones that refute nothing.
+fn skeptic<'a>(script: &'a Script, candidate: &CandidateId) -> Chosen<'a> {
+    let fits = |wanted: &Option<String>| wanted.as_ref().is_none_or(|id| id == candidate.as_str());
+    let entry = script.skeptic.iter().find(|entry| fits(&entry.candidate));
+    let answer =
+        entry.map_or_else(|| Cow::Owned(nothing_refuted()), |one| Cow::Borrowed(&one.reply));
+    Chosen { answer, values: BTreeMap::new(), escape: true }
+}
+
+fn nothing_refuted() -> Answer {
+    let nonce = ("nonce".to_owned(), r#""nonce": "([^"]+)""#.to_owned());
+    Answer {
+        text: Some(r#"{"nonce": "{nonce}", "refuted": []}"#.to_owned()),
+        capture: [nonce].into(),
+        ..Answer::default()
+    }
 }
 
 fn plain(answer: &Answer) -> Chosen<'_> {

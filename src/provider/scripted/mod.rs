@@ -116,7 +116,7 @@ fn reply(request: &ModelRequest, chosen: &choose::Chosen) -> Result<ModelReply, 
     let turn = match &request.purpose {
         Purpose::Worker { turn, .. } => *turn,
         Purpose::Synthesizer { attempt } => *attempt,
-        Purpose::Judge { .. } | Purpose::Side { .. } => 0,
+        Purpose::Judge { .. } | Purpose::Side { .. } | Purpose::Skeptic { .. } => 0,
     };
     for (nth, call) in answer.calls.iter().enumerate() {
         let id = call.id.clone().unwrap_or_else(|| format!("call_{turn}_{nth}"));

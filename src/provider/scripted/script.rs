@@ -44,6 +44,9 @@ pub struct Script {
     /// Judges' ballots; the first that fits answers.
     #[serde(default)]
     pub judge: Vec<JudgeScript>,
+    /// Skeptics' answers; the first that fits answers. Without one nothing is refuted.
+    #[serde(default)]
+    pub skeptic: Vec<SkepticScript>,
     /// The synthesizer's attempts; the first entry answers.
     #[serde(default)]
     pub synthesizer: Vec<SynthesizerScript>,
@@ -96,6 +99,17 @@ pub struct JudgeScript {
     /// What is answered on the first attempts of a ballot, before the reply.
     #[serde(default)]
     pub broken: Vec<String>,
+    /// The reply.
+    pub reply: Answer,
+}
+
+/// What a skeptic answers.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct SkepticScript {
+    /// The candidate's id; `None` fits every candidate.
+    #[serde(default)]
+    pub candidate: Option<String>,
     /// The reply.
     pub reply: Answer,
 }
@@ -252,6 +266,8 @@ impl Script {
     fn answers(&self) -> impl Iterator<Item = &Answer> {
         let workers = self.worker.iter().flat_map(|worker| &worker.turns);
         let judges = self.judge.iter().map(|judge| &judge.reply);
+        let skeptics = self.skeptic.iter().map(|skeptic| &skeptic.reply);
+        let judges = judges.chain(skeptics);
         let synths = self.synthesizer.iter().flat_map(|synth| &synth.turns);
         workers.chain(judges).chain(synths).chain(self.side.iter().map(|side| &side.reply))
     }
