@@ -285,9 +285,8 @@ fn hunks_without_line_numbers() {
     // Git reads only the section with numbers, and the mode only.
     for read_in_part in [
         format!("{}{other}", git_section("one.txt", EDIT)),
-        format!(
-            "diff --git a/run.sh b/run.sh\nold mode 100755\nnew mode 100644\n--- a/run.sh\n+++ b/run.sh\n@@\n-echo\n+x\n"
-        ),
+        "diff --git a/run.sh b/run.sh\nold mode 100755\nnew mode 100644\n--- a/run.sh\n+++ b/run.sh\n@@\n-echo\n+x\n"
+            .to_owned(),
     ] {
         assert!(place.store.git_apply(read_in_part.as_bytes(), &place.base, &[]).is_some());
         assert_eq!(place.refusal(&read_in_part).code, "hunk-header", "{read_in_part}");
