@@ -123,6 +123,7 @@ impl Shop {
         let models = self.models_of(&run);
         let mut unanswered = Vec::new();
         let mut usage = Usage::default();
+        let (mut jobs_ended, mut survivors) = (0, Vec::new());
         for (nth, model) in models.iter().enumerate() {
             run.lane.model = model.clone();
             let ended = self.clone().attempt(run.clone(), cancel.clone()).await;
@@ -130,6 +131,8 @@ impl Shop {
                 Attempt::nothing(Stop::Failed { class: class.to_owned(), message })
             });
             usage += attempt.usage;
+            jobs_ended += attempt.jobs_ended;
+            survivors.append(&mut attempt.survivors);
             match (&attempt.stop, models.get(nth + 1)) {
                 (Stop::Failed { class, message }, Some(next))
                     if is_unanswered(class) && !cancel.is_cancelled() =>
@@ -140,8 +143,7 @@ impl Shop {
                 }
                 _ => {
                     attempt.fallback = (nth > 0).then(|| model.clone());
-                    (attempt.unanswered, attempt.usage) = (unanswered, usage);
-                    return attempt;
+                    return Attempt { unanswered, usage, jobs_ended, survivors, ..attempt };
                 }
             }
         }
