@@ -12,6 +12,7 @@ mod mask;
 mod read;
 mod retire;
 mod runs;
+mod sweep;
 
 pub use artifacts::Artifacts;
 pub use entry::{Entry, JOURNAL_VERSION};

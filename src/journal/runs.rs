@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::artifacts::write_atomically;
 use super::lock::RunLock;
+use super::sweep::sweep;
 use super::{Artifacts, Entry, JournalError, Masker};
 use crate::model::{RECORD_VERSION, RunId, RunRecord};
 
@@ -202,6 +203,9 @@ impl RunDir {
         lock: Option<RunLock>,
     ) -> Result<Self, JournalError> {
         let append = lock.is_some();
+        if append {
+            sweep(&dir).map_err(|error| JournalError::io("clean", &dir, error))?;
+        }
         let artifacts = Artifacts::new(dir.join("artifacts"), masker.clone());
         let artifacts = if append { artifacts } else { artifacts.untouched() };
         let path = dir.join(JOURNAL);
