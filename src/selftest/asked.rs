@@ -61,26 +61,31 @@ fn fences(words: &[String], requests: &[ModelRequest], faults: &mut Vec<String>)
     faults.dedup();
 }
 
-/// What the engine says in a request. Tool results are others' words, byte for byte, but for that of a
-/// subtask, which the engine writes around a fence.
+/// What the engine says in a request. Tool results are others' words, byte for byte, but for those that the
+/// engine writes around a fence: a subtask's, and that of a submission which a gate sends back.
 fn said(request: &ModelRequest) -> impl Iterator<Item = &str> {
-    let blocks = || request.messages.iter().flat_map(|message| &message.blocks);
-    let subtasks: BTreeSet<&str> = blocks()
-        .filter_map(|block| match block {
-            Block::ToolCall { id, name, .. } if name == "delegate_subtask" => Some(id.as_str()),
-            _ => None,
-        })
-        .collect();
-    let by_engine = request
+    let blocks = request
         .messages
         .iter()
         .flat_map(|message| message.blocks.iter().map(move |block| (message.role, block)));
-    by_engine.filter_map(move |(role, block)| match block {
+    let by_engine: BTreeSet<&str> = blocks
+        .clone()
+        .filter_map(|(_, block)| match block {
+            Block::ToolCall { id, name, .. } if ENGINE_TOOLS.contains(&name.as_str()) => {
+                Some(id.as_str())
+            }
+            _ => None,
+        })
+        .collect();
+    blocks.filter_map(move |(role, block)| match block {
         Block::Text { text } if role == Role::User => Some(text.as_str()),
-        Block::ToolResult { id, content, .. } if subtasks.contains(id.as_str()) => Some(content),
+        Block::ToolResult { id, content, .. } if by_engine.contains(id.as_str()) => Some(content),
         _ => None,
     })
 }
+
+/// Tools whose results are the engine's own words.
+const ENGINE_TOOLS: [&str; 2] = ["delegate_subtask", "submit"];
 
 struct Audit<'a> {
     words: &'a [String],
@@ -178,7 +183,12 @@ mod tests {
         let scenarios = crate::selftest::selftests().unwrap();
         let scenario = scenarios.iter().find(|one| one.name == "foreign-text-boundary").unwrap();
         let fenced = Boundary::ALL.into_iter().filter(|boundary| {
-            matches!(boundary.treatment(), Treatment::Fenced | Treatment::FencedUnlessTrusted)
+            // What a gate sends back is driven through its fence by `gate-steers-its-worker`.
+            *boundary != Boundary::SteeringOutput
+                && matches!(
+                    boundary.treatment(),
+                    Treatment::Fenced | Treatment::FencedUnlessTrusted
+                )
         });
         let words: Vec<String> = fenced
             .map(|boundary| format!("FENCED-{}", boundary.label().to_uppercase().replace(' ', "-")))
