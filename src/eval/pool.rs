@@ -182,8 +182,11 @@ fn text(path: &Path) -> Result<String, PoolError> {
     Ok(String::from_utf8_lossy(&bytes).trim_start_matches('\u{feff}').to_owned())
 }
 
+/// A line's number, from 1, and its object.
+type Numbered = (usize, Map<String, Value>);
+
 /// The objects of a file with their lines, from 1.
-fn objects(path: &Path) -> Result<Vec<(usize, Map<String, Value>)>, PoolError> {
+fn objects(path: &Path) -> Result<Vec<Numbered>, PoolError> {
     let text = text(path)?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let object = |(at, line): (usize, &str)| {

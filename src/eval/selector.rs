@@ -110,10 +110,7 @@ pub fn choices(task: &Task, ready: &Prepared, question: &Question) -> TaskResult
     TaskResult {
         task: task.id.clone(),
         counts: [task.rows.len(), ready.applies(), passes.sum()],
-        any_right: [
-            right().next().is_some(),
-            ready.members.iter().flatten().any(|at| is_right(at)),
-        ],
+        any_right: [right().next().is_some(), ready.members.iter().flatten().any(is_right)],
         right_systems,
         whole: ready.whole,
         fused_new: chooser.fused_is_new(),

@@ -50,15 +50,15 @@ fn is_plain(path: &[u8]) -> bool {
 
 fn hear(file: &FilePatch, lines: &mut Lines) {
     for hunk in file.hunks().iter().filter(|hunk| hunk.old_start < FARTHEST) {
-        let mut at = hunk.old_start.max(1);
+        let at = hunk.old_start.max(1);
         if at > 1 && !hunk.heading.is_empty() {
             // Counts nothing: any diff that shows the line itself is believed before it.
             let heading = [hunk.heading.trim_ascii_end(), b"\n"].concat();
             lines.entry(at - 1).or_default().entry(heading).or_insert(0);
         }
-        for line in hunk.lines.iter().filter(|line| line.kind != LineKind::Add) {
+        let old = hunk.lines.iter().filter(|line| line.kind != LineKind::Add);
+        for (at, line) in (at..).zip(old) {
             *lines.entry(at).or_default().entry(line.text.clone()).or_default() += 1;
-            at += 1;
         }
     }
 }
