@@ -135,6 +135,9 @@ pub(super) enum Prefix {
     Unknown,
     /// There is none: the path has one component, or another line shows it.
     Bare,
+    /// There is none in a path of one component, in a section without `diff --git`: git takes it, and the
+    /// paths of all later sections, as they are.
+    Single,
     /// Lines that never have one (`rename from`) name the path.
     Named,
 }

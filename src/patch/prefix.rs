@@ -55,13 +55,16 @@ pub(super) fn names(header: &Header) -> Result<Names, Refusal> {
         }
     }
     let (old, new) = (raw(header.minus.as_ref()), raw(header.plus.as_ref()));
-    let names = match (old, new) {
+    let mut names = match (old, new) {
         (Some(old), Some(new)) => both(old, new)?,
         (None, Some(new)) => one_side(header, new, true)?,
         (Some(old), None) => one_side(header, old, false)?,
         (None, None) => from_pair(header)?,
     };
     check_pair(header, &names)?;
+    if names.prefix == Prefix::Bare && header.pairs.is_empty() && strip(names.path()).is_none() {
+        names.prefix = Prefix::Single;
+    }
     Ok(names)
 }
 
@@ -209,7 +212,7 @@ pub(super) struct Readings {
 /// Tells how the prefixes of a diff can be read. A diff with `a/` and `b/` has one reading.
 pub(super) fn readings(patch: Patch) -> Result<Readings, Refusal> {
     let with = |prefix: Prefix| patch.files.iter().find(|file| file.prefix == prefix);
-    let open = with(Prefix::Unknown).or(with(Prefix::Bare));
+    let open = with(Prefix::Unknown).or(with(Prefix::Bare)).or(with(Prefix::Single));
     let Some(open) = open else {
         return Ok(Readings { whole: None, cut: Some(patch) });
     };
@@ -217,8 +220,7 @@ pub(super) fn readings(patch: Patch) -> Result<Readings, Refusal> {
         let why = "some paths of the diff have an `a/` and `b/` before them and some have not";
         return Err(refuse("mixed-prefixes", why).at(open.path()));
     }
-    // A name of one component can't lose one, so that git would refuse the whole diff.
-    let cut = with(Prefix::Bare).is_none().then(|| strip_all(&patch));
+    let cut = as_git_cuts(&patch);
     let mut whole = patch;
     whole.repairs.push(Repair {
         code: "no-prefix".to_owned(),
@@ -227,12 +229,27 @@ pub(super) fn readings(patch: Patch) -> Result<Readings, Refusal> {
     Ok(Readings { whole: Some(whole), cut })
 }
 
-fn strip_all(patch: &Patch) -> Patch {
+/// The diff as git reads it without being told how much to cut off; `None` when git refuses it, or takes
+/// every path as it is.
+fn as_git_cuts(patch: &Patch) -> Option<Patch> {
+    let is = |prefix: Prefix| move |file: &FilePatch| file.prefix == prefix;
+    // After `diff --git` a name of one component can't lose one, so that git refuses the whole diff.
+    if patch.files.iter().any(is(Prefix::Bare)) {
+        return None;
+    }
+    // Without `diff --git` such a name teaches git that nothing is to be cut off, from there on.
+    let single = patch.files.iter().position(is(Prefix::Single)).unwrap_or(patch.files.len());
+    patch.files[..single].iter().any(is(Prefix::Unknown)).then(|| strip_first(patch, single))
+}
+
+/// The diff without the first component of the unknown paths in its first so many sections.
+fn strip_first(patch: &Patch, sections: usize) -> Patch {
     let mut patch = patch.clone();
     let cut = |path: &mut Option<Vec<u8>>| {
         *path = path.as_deref().map(|path| strip(path).unwrap_or(path).to_vec());
     };
-    for file in patch.files.iter_mut().filter(|file| file.prefix == Prefix::Unknown) {
+    let sections = patch.files.iter_mut().take(sections);
+    for file in sections.filter(|file| file.prefix == Prefix::Unknown) {
         cut(&mut file.old_path);
         cut(&mut file.new_path);
     }
@@ -300,6 +317,13 @@ mod tests {
         assert_eq!(verdict(&["s/z"], &diff("s/x", "s/x")), Err("no-such-file".into()));
         let added = "--- /dev/null\n+++ s/x\n@@ -0,0 +1 @@\n+c\n";
         assert_eq!(verdict(&["z"], added), Err("no-prefix".into()));
+        // Git cuts nothing off once it has seen a name of one component, and the first of these before.
+        let single = "--- z\n+++ z\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n";
+        assert_eq!(verdict(&["z"], &format!("{added}{single}")), Err("no-prefix".into()));
+        let both = Ok(vec!["100644 s/x c\n".to_owned(), "100644 z a\nc\n".to_owned()]);
+        assert_eq!(verdict(&["z"], &format!("{single}{added}")), both);
+        let git = format!("diff --git s/x s/x\nnew file mode 100644\n{added}{}", diff("z", "z"));
+        assert_eq!(verdict(&["z"], &git), both, "git refuses it");
     }
 
     #[test]

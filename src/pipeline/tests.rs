@@ -342,7 +342,7 @@ async fn one_after_another_no_lane_is_begun_that_is_not_needed() {
     assert_eq!(winner.as_str(), "c4");
     let saved = record.saved.unwrap();
     assert_eq!((saved.not_begun.len(), saved.cut.len()), (2, 0));
-    assert_eq!(saved.enough.candidates, [winner.clone()]);
+    assert_eq!(saved.enough.candidates, std::slice::from_ref(winner));
     let without = record.warnings.iter().find(|one| one.code == "lanes-without-candidate");
     assert_eq!(without, None, "what was not needed did not fail");
 }
