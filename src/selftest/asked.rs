@@ -12,6 +12,9 @@ use crate::model::chat::{Block, ModelRequest, Purpose, Role};
 /// Ends of blocks that prompts may stand in, as they are looked for inside of fences.
 const FOOTERS: [&str; 3] = ["ENDMEMORY", "ENDUSERMEMORY", "ENDPRIORRUNS"];
 
+/// The word in a selftest's task.
+const TASK: &str = "FENCED-TASK-OF-THE-RUN";
+
 /// What in the run's requests differs from what was expected.
 ///
 /// # Errors
@@ -48,7 +51,11 @@ fn requests(dir: &RunDir) -> Result<Vec<ModelRequest>, JournalError> {
 fn fences(words: &[String], requests: &[ModelRequest], faults: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for request in requests {
-        let mut audit = Audit { words, seen: &mut seen, faults: Vec::new() };
+        // The task is an instruction by design, but to side calls.
+        let aside = matches!(request.purpose, Purpose::Side { .. });
+        let foreign = |word: &&String| aside || *word != TASK;
+        let words: Vec<String> = words.iter().filter(foreign).cloned().collect();
+        let mut audit = Audit { words: &words, seen: &mut seen, faults: Vec::new() };
         audit.text(&request.system);
         said(request).for_each(|text| audit.text(text));
         let found = audit.faults;

@@ -542,6 +542,10 @@ fn a_nested_worker_works_for_its_parent_within_its_limits() {
             "{seen:?}"
         );
         bench.end().await;
+        for job in bench.table.list() {
+            // That all are gone is proved; the table hears of it a moment later.
+            bench.table.wait(&job.id, u64::MAX, Duration::from_secs(60)).await;
+        }
         assert!(bench.table.list().iter().all(|job| !job.state.is_live()));
     });
 }
