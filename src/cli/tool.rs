@@ -1,5 +1,7 @@
 //! `bakeoff tool`.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,16 +13,18 @@ use super::launch::{config, user_config};
 use super::output::write_json;
 use super::{CliError, Exit};
 use crate::config::{Config, Sources};
-use crate::jobs::{RunScope, mint_token};
-use crate::pipeline::{PipelineError, Survey};
+use crate::jobs::{JobBook, JobLimits, RunScope, mint_token};
+use crate::model::LaneId;
+use crate::pipeline::{PipelineError, Survey, python};
 use crate::sandbox::{Launch, Launcher, Permit, Warden, WardenOptions};
-use crate::tools::{Registry, ToolContext, ToolOutput, open_workspace};
+use crate::tools::{CodeExecution, Jobs, Registry, ToolContext, ToolOutput, open_workspace};
+use crate::worker::DelegateSubtask;
 
 /// Make one tool call as a worker would, without a model, and print its result as JSON
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "The directory itself is the workspace: what a tool writes or stages is written there. Commands run in the \
-sandbox, as in a run. Exit code 0 when the call was done (a command's own exit status is in the text), 1 when it was \
+sandbox, as in a run; background jobs end with the call. delegate_subtask needs a model and can't be called. Exit code 0 when the call was done (a command's own exit status is in the text), 1 when it was \
 refused or failed, 2 for a tool or a directory that is not there."
 )]
 pub struct Args {
@@ -44,18 +48,15 @@ pub struct Args {
 impl Args {
     /// Makes the call.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let registry = registry(&self.dir, context)?;
+        let toggles = toggles(&self.dir, context)?;
+        let registry = Registry::standard().toggled(&toggles);
         let Some(name) = self.name.as_deref().filter(|_| !self.list) else {
             write_json(&registry.specs())?;
             return Ok(Exit::Done);
         };
-        let specs = registry.specs();
-        if !specs.iter().any(|spec| spec.name == name) {
-            let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-            return Err(CliError::usage(format!(
-                "there is no tool {name:?}, or it is switched off; there are {}",
-                names.join(", ")
-            )));
+        let is_code = name == CodeExecution::NAME && toggles.get(name).copied().unwrap_or(true);
+        if !is_code {
+            offered(&registry, name)?;
         }
         let workspace = open_workspace(&self.dir).map_err(|error| {
             CliError::usage(format!("failed to open {}: {error}", self.dir.display()))
@@ -70,16 +71,27 @@ impl Args {
         let output = runtime.block_on(async {
             let launcher = launcher(warden, self.waive_sandbox).await;
             let token = mint_token();
-            let scope = launcher.clone().map(|launcher| RunScope::new(token.clone(), launcher));
+            let registry = match is_code {
+                true => registry.with(Arc::new(code(launcher.as_ref(), context).await?)),
+                false => registry,
+            };
+            let book = JobBook::new(JobLimits::default());
+            let table = book.open(&LaneId::of("tool", 1));
+            let scope = launcher
+                .clone()
+                .map(|launcher| RunScope::new(token.clone(), launcher).with_table(table.clone()));
             let launch = launcher.map(|launcher| Arc::new(launcher) as Arc<dyn Launch>);
-            let call =
-                ToolContext::new(Arc::new(workspace), token, launch, CancellationToken::new());
+            let jobs = launch.is_some().then_some(Jobs { table, book });
+            let call = ToolContext {
+                jobs,
+                ..ToolContext::new(Arc::new(workspace), token, launch, CancellationToken::new())
+            };
             let output = registry.call(&call, name, &arguments).await;
             if let Some(scope) = scope {
                 scope.finish().await;
             }
-            output
-        });
+            Ok::<_, CliError>(output)
+        })?;
         write_json(&as_json(name, &output))?;
         Ok(if output.is_error { Exit::NoWinner } else { Exit::Done })
     }
@@ -96,9 +108,44 @@ impl Args {
     }
 }
 
-/// The tools that a worker on this directory would have. Where it is in no repository, or in one without
+/// Whether the tool can be called.
+fn offered(registry: &Registry, name: &str) -> Result<(), CliError> {
+    if name == DelegateSubtask::NAME {
+        let why =
+            "delegate_subtask hands work to a model, and no model is asked here: use bakeoff run";
+        return Err(CliError::usage(why.to_owned()));
+    }
+    let specs = registry.specs();
+    if specs.iter().any(|spec| spec.name == name) {
+        return Ok(());
+    }
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    Err(CliError::usage(format!(
+        "there is no tool {name:?}, or it is switched off; there are {}, and {}",
+        names.join(", "),
+        CodeExecution::NAME
+    )))
+}
+
+/// The operator may run code where `[workers] sandbox = "strict"` keeps it from models, too.
+async fn code(launcher: Option<&Launcher>, context: &Context) -> Result<CodeExecution, CliError> {
+    let path = context.env.get(&OsString::from("PATH")).cloned().unwrap_or_default();
+    let python = match launcher {
+        Some(launcher) => python::find(launcher, &path, &context.home).await,
+        None => Err("no sandbox can be proved here".to_owned()),
+    };
+    let python = python.map_err(|why| {
+        CliError::usage(format!(
+            "{} can't be called: {why}; see bakeoff doctor",
+            CodeExecution::NAME
+        ))
+    })?;
+    Ok(CodeExecution::new(python))
+}
+
+/// Which tools a worker on this directory would have. Where it is in no repository, or in one without
 /// a commit, the user's own settings count.
-fn registry(dir: &Path, context: &Context) -> Result<Registry, CliError> {
+fn toggles(dir: &Path, context: &Context) -> Result<BTreeMap<String, bool>, CliError> {
     let settings = match Survey::take(dir, "HEAD") {
         Ok(survey) => config(&survey, None, context)?.0,
         Err(_) => Config::load(&Sources {
@@ -108,8 +155,7 @@ fn registry(dir: &Path, context: &Context) -> Result<Registry, CliError> {
             env: &|name: &str| context.var(name),
         })?,
     };
-    let toggles = settings.tools.iter().map(|(name, on)| (name.clone(), on.value)).collect();
-    Ok(Registry::standard().toggled(&toggles))
+    Ok(settings.tools.iter().map(|(name, on)| (name.clone(), on.value)).collect())
 }
 
 /// Runs commands, when the sandbox is proved or waived; without it a tool that needs it refuses.

@@ -21,7 +21,7 @@ mod memory;
 mod models;
 mod phases;
 mod prior;
-mod python;
+pub mod python;
 mod replay;
 mod resume;
 mod run;

@@ -18,7 +18,7 @@ const TRIAL: &str =
 ///
 /// # Errors
 /// In words for the operator, when there is none that works.
-pub(super) async fn find(launch: &dyn Launch, path: &OsStr, home: &Path) -> Result<Python, String> {
+pub async fn find(launch: &dyn Launch, path: &OsStr, home: &Path) -> Result<Python, String> {
     let python = discover_python(path, home).ok_or("no python3 on PATH")?;
     let program = python.program.clone();
     let spec = JobSpec {

@@ -36,6 +36,10 @@ pub fn parse<A: DeserializeOwned + JsonSchema>(
     name: &str,
     arguments: Value,
 ) -> Result<A, ToolOutput> {
+    // A list would be read as the fields in their order.
+    if !arguments.is_object() {
+        return Err(wrong(name, "they are no object", &schema::<A>()));
+    }
     serde_path_to_error::deserialize(arguments).map_err(|error| {
         let path = error.path().to_string();
         let place = if path == "." { String::new() } else { format!(" at {path}") };

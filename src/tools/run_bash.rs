@@ -48,7 +48,7 @@ struct Arguments {
 
 /// A command as a line or as words.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "command is a string, or a list of strings")]
 enum Command {
     /// A line.
     Line(String),

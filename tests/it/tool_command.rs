@@ -162,6 +162,26 @@ fn a_call_works_on_the_directory_itself() {
     assert_eq!(submitted["submission"], json!({"answer": "done", "claims": []}));
 }
 
+// contract C16: what strict keeps from models is the operator's to call.
+#[test]
+fn code_and_jobs_can_be_called_and_strict_leaves_code_to_the_operator() {
+    let place = Place::new();
+    place.write("bakeoff.toml", "[workers]\nsandbox = \"strict\"\n");
+    place.commit("strict");
+    let tool = |name: &str, arguments: Value| -> Done {
+        place.run(["tool", name, "--args", &arguments.to_string()])
+    };
+    let snippet = "print(6 * 7)\nid = call_tool('run_bash', command='cat value.txt', background=True)\nprint(id)";
+    tool("code_execution", json!({"code": snippet})).exits(0).prints(&["42", "#1"]);
+    tool("bash_jobs", json!({"action": "list"})).exits(0);
+    tool("run_bash", json!({"command": "tail -f value.txt", "background": true}))
+        .exits(0)
+        .prints(&["#1"]);
+    tool("run_bash", json!({"command": 5})).exits(1).prints(&["a string, or a list of strings"]);
+    tool("run_bash", json!(["ls"])).exits(1).prints(&["they are no object"]);
+    tool("delegate_subtask", json!({"task": "x"})).exits(2).says(&["model"]);
+}
+
 #[test]
 fn what_is_not_there_is_bad_usage_and_switched_off_is_not_there() {
     let place = Place::new();
