@@ -10,7 +10,7 @@ use super::launch::{check_budget, trust_store, user_config};
 use super::plan::budget;
 use super::{CliError, Exit};
 use crate::config::{Config, Sources};
-use crate::journal::{JournalError, RunDir, Runs};
+use crate::journal::{JournalError, Masker, RunDir, Runs};
 use crate::model::{RunId, RunRecord};
 use crate::pipeline::{Continuation, Frame, Memory, Recall, resume};
 
@@ -72,6 +72,9 @@ impl Args {
         check_output(&output)?;
         let found = Runs::new(&context.state).find(&self.run)?;
         if let Some(record) = ended(&found)? {
+            // Taking it cleans up after an engine that was killed at its very end. Where that can't be done, the
+            // outcome can be shown all the same.
+            drop(Runs::take(found.clone(), Masker::default()));
             return done_already(&record, &found, &output, context);
         }
         let frame = Frame::find(&found.read_journal()?, &found)?;

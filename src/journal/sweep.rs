@@ -1,15 +1,22 @@
-//! What a kill leaves half written in a run's directory: temporary files that were never renamed.
+//! What a kill leaves in a run's directory: temporary files that were never renamed, and the socket of an
+//! engine that is gone.
 //! Only whoever holds the run's lock may take them away.
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// How `tempfile` names its files.
 const HALF_WRITTEN: &str = ".tmp";
 
-/// Removes half-written files of `dir` and of its artifacts. What is not there is no error.
+/// Removes sockets in `dir`, and half-written files of it and of its artifacts. What is not there is no error.
 pub(super) fn sweep(dir: &Path) -> io::Result<()> {
+    for entry in entries(dir)? {
+        if entry.file_type()?.is_socket() {
+            fs::remove_file(entry.path())?;
+        }
+    }
     sweep_one(dir)?;
     let artifacts = dir.join("artifacts");
     sweep_one(&artifacts)?;
@@ -56,7 +63,10 @@ mod tests {
             "artifacts/ab/cd",
         ];
         all.iter().for_each(|name| fs::write(dir.path().join(name), "x").unwrap());
+        let socket = dir.path().join("control.sock");
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
         sweep(dir.path()).unwrap();
+        assert!(!socket.exists());
         let left = all.map(|name| dir.path().join(name).exists());
         assert_eq!(left, [true, false, false, false, true]);
         sweep(&dir.path().join("nothing")).unwrap();

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -556,4 +557,18 @@ fn other_judges_are_asked_about_the_same_candidates() {
     fs::write(&config, off).unwrap();
     bench.run(&["rejudge"]).exits(2).says(&["--judge-model", "--no-judge"]);
     assert_eq!(bench.place.runs().len(), 2, "what can't begin leaves nothing");
+}
+
+#[test]
+fn the_socket_of_an_engine_that_was_killed_at_its_very_end_goes() {
+    let bench = Bench::new();
+    bench.run(&RUN).exits(0);
+    let run = bench.newest();
+    let dir = fs::File::open(&run).unwrap();
+    // Through the descriptor, because the name of a socket may only be short.
+    let socket = format!("/proc/self/fd/{}/control.sock", dir.as_raw_fd());
+    drop(std::os::unix::net::UnixListener::bind(socket).unwrap());
+    assert!(run.join("control.sock").exists());
+    bench.run(&["resume", run.to_str().unwrap(), "-q"]).exits(0);
+    bench.place.nothing_left("after a resume of what has ended");
 }
