@@ -156,7 +156,7 @@ pub struct Resumption {
 pub struct Enough {
     /// How many were asked for (`--enough`).
     pub wanted: u32,
-    /// Whether they have an equal tree, rather than each having passed the gates.
+    /// Whether those that passed the gates have an equal tree.
     pub equal: bool,
     /// The candidates.
     pub candidates: Vec<CandidateId>,

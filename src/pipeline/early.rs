@@ -104,12 +104,11 @@ pub(super) async fn watch(
 enum State {
     /// Its gates did not answer yet.
     Open,
-    /// It passed them, and nothing takes the pick by evidence from it.
+    /// It passed them all, and nothing takes the pick by evidence from it.
     Passed,
-    /// They could not run.
+    /// It did not pass each of them (one that could not run proves nothing), or in a way that proves too
+    /// little.
     Unproved,
-    /// It failed, or passed in a way that proves too little.
-    Refuted,
 }
 
 struct Tree {
@@ -144,11 +143,11 @@ impl Field {
 
     fn gated(&mut self, tree: &TreeId, gates: &[GateReport]) {
         let Some(tree) = self.trees.get_mut(tree).filter(|_| !gates.is_empty()) else { return };
-        tree.state = match Standing::of(true, gates) {
-            Standing::Passed if !Doubt::of(gates, &tree.flags).is_unfit() => State::Passed,
-            Standing::Unproved => State::Unproved,
-            _ => State::Refuted,
-        };
+        // Stricter than the standing of a survivor: what is contested may yet win, and proves nothing.
+        let proved = Standing::of(true, gates) == Standing::Passed
+            && gates.iter().all(|report| report.verdict.is_pass())
+            && !Doubt::of(gates, &tree.flags).is_unfit();
+        tree.state = if proved { State::Passed } else { State::Unproved };
     }
 
     /// Whether what is there may turn out to be enough once its gates have answered.
@@ -158,13 +157,11 @@ impl Field {
         self.trees.values().filter(hopeful).map(count).sum::<usize>() >= self.wanted
     }
 
-    /// Candidates with an equal tree that nothing refutes, else those that passed, when they are enough.
+    /// Those that passed, when they are enough: of one tree alone, where it has enough of them.
     fn enough(&self) -> Option<Enough> {
-        let stands = |tree: &&Tree| matches!(tree.state, State::Passed | State::Unproved);
-        let agree = |tree: &&Tree| tree.candidates.len() >= self.wanted;
-        let equal = self.trees.values().filter(stands).find(agree);
-        let passed = self.trees.values().filter(|tree| tree.state == State::Passed);
-        let passed: Vec<CandidateId> = passed.flat_map(|tree| tree.candidates.clone()).collect();
+        let passed = || self.trees.values().filter(|tree| tree.state == State::Passed);
+        let equal = passed().find(|tree| tree.candidates.len() >= self.wanted);
+        let passed: Vec<CandidateId> = passed().flat_map(|tree| tree.candidates.clone()).collect();
         let mut candidates = match equal {
             Some(tree) => tree.candidates.clone(),
             None if passed.len() >= self.wanted => passed,
@@ -237,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn enough_pass_or_enough_agree_and_no_gate_refutes_them() {
+    fn enough_pass_and_of_one_tree_where_enough_agree() {
         let mut field = Field::new(2);
         fill(&mut field, &["a", "b", "b"]);
         assert!(field.may_be_enough() && field.enough().is_none(), "no gate has spoken");
@@ -250,8 +247,33 @@ mod tests {
         assert_eq!(names(field.enough()), Some((false, vec!["c1".into(), "c4".into()])));
         let mut field = Field::new(2);
         fill(&mut field, &["a", "b", "b"]);
-        field.gated(&TreeId::new("b"), &gates(Verdict::Infra { reason: String::new() }));
+        field.gated(&TreeId::new("a"), &gates(Verdict::Pass));
+        field.gated(&TreeId::new("b"), &gates(Verdict::Pass));
         assert_eq!(names(field.enough()), Some((true, vec!["c2".into(), "c3".into()])));
+    }
+
+    #[test]
+    fn what_is_no_pass_is_never_enough_nor_is_agreement_on_it() {
+        let reason = String::new;
+        for verdict in [
+            Verdict::Infra { reason: reason() },
+            Verdict::Contested { reason: reason() },
+            Verdict::Skipped { reason: reason() },
+            Verdict::Fail { reason: reason() },
+        ] {
+            for wanted in [1, 2] {
+                let mut field = Field::new(wanted);
+                fill(&mut field, &["a", "a"]);
+                let apply = GateReport::bare(GateKind::Apply, Verdict::Pass);
+                let reports = [vec![apply], gates(verdict.clone())].concat();
+                field.gated(&TreeId::new("a"), &reports);
+                assert_eq!(names(field.enough()), None, "{wanted} of {verdict:?}");
+                assert!(!field.may_be_enough(), "no lane waits for it: {verdict:?}");
+                // Without any gate of the user's, what applies has passed what there is.
+                field.gated(&TreeId::new("a"), &reports[..1]);
+                assert!(field.enough().is_some(), "{wanted}");
+            }
+        }
     }
 
     #[test]

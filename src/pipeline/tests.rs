@@ -347,6 +347,36 @@ async fn one_after_another_no_lane_is_begun_that_is_not_needed() {
     assert_eq!(without, None, "what was not needed did not fail");
 }
 
+/// Its tests can run on the right tree alone.
+struct Patchy;
+
+impl Prove for Patchy {
+    fn base(&self) -> BoxFuture<'_, Result<Vec<GateReport>, PipelineError>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn candidate<'a>(
+        &'a self,
+        _: &'a CandidateId,
+        tree: &'a TreeId,
+    ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>> {
+        let verdict = match tree.as_str() {
+            "right" => Verdict::Pass,
+            _ => Verdict::Infra { reason: "no such tool".to_owned() },
+        };
+        async { Ok(vec![GateReport::bare(GateKind::Test, verdict)]) }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_candidate_whose_gates_could_not_run_ends_no_fan_out() {
+    let phases = Phases { prove: Box::new(Patchy), ..all() };
+    let (record, _) = run_order(&phases, enough(1, 6, 1)).await;
+    let winner = record.decision.winner().unwrap();
+    assert_eq!(winner.as_str(), "c4", "those before it were not proved");
+    assert_eq!(record.saved.unwrap().enough.candidates, std::slice::from_ref(winner));
+}
+
 /// The first two give the same right tree, the others work until they are told to stop, and leave a
 /// change that no gate would refute.
 struct Agreeing;

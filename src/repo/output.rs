@@ -151,18 +151,23 @@ pub(crate) struct Below {
 }
 
 impl Below {
-    /// Whether an untracked path is of a carried directory, or a file that setup or the base's gates
-    /// wrote. A new file beside their output is the worker's.
-    pub(crate) fn has(&self, path: &[u8], is_dir: bool) -> bool {
+    /// Whether an untracked path is of a carried directory, or one that setup or the base's gates made, a
+    /// file in a directory's place or the other way round included. A new file beside their output, in
+    /// a directory of theirs, too, is the worker's; so is one in the place of a directory of the base.
+    pub(crate) fn has(&self, base: &[Item], path: &[u8], is_dir: bool) -> bool {
         let is_carried = |carried: &Vec<u8>| {
             let rest = path.strip_prefix(carried.as_slice());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
         };
-        let is_file = |root: &OwnedFd| {
+        let is_made = |root: &OwnedFd| {
             let stat = rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW);
-            let kind = stat.map(|stat| FileType::from_raw_mode(stat.st_mode));
-            kind.is_ok_and(|kind| matches!(kind, FileType::RegularFile | FileType::Symlink))
+            match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+                Ok(FileType::Directory) => !is_dir && !objects::has_below(base, path),
+                Ok(FileType::RegularFile | FileType::Symlink) => true,
+                // Marks of deletion bring nothing, and other kinds are never in a diff.
+                _ => false,
+            }
         };
-        self.carried.iter().any(is_carried) || (!is_dir && self.roots.iter().any(is_file))
+        self.carried.iter().any(is_carried) || self.roots.iter().any(is_made)
     }
 }

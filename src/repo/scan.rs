@@ -81,7 +81,7 @@ impl Scan<'_> {
             Untracked::All => false,
             Untracked::None => true,
             Untracked::Unless(rules, below) => {
-                rules.is_ignored(path, is_dir) || below.has(path, is_dir)
+                rules.is_ignored(path, is_dir) || below.has(self.items, path, is_dir)
             }
         }
     }

@@ -248,7 +248,7 @@ fn the_diff_of_an_overlay_is_that_of_a_full_scan() {
 }
 
 /// What carried directories and a base's gates leave under a workspace: `loose` is carried and `gen` is
-/// output, and the base ignores neither.
+/// output, as is `src/made.txt`, and the base ignores none of them.
 fn left(yard: &Yard, store: &Store) -> GateLayer {
     let over = yard.launcher.tier().can_mount();
     let patience = Duration::from_secs(60);
@@ -257,21 +257,44 @@ fn left(yard: &Yard, store: &Store) -> GateLayer {
     assert!(standing.notes.is_empty() && !standing.secret, "{:?}", standing.notes);
     let below = standing.layer.as_ref();
     let tree = store.gate_tree(store.base_tree(), below, yard.launcher.tier()).unwrap();
-    let build =
-        "cat loose/dep.txt && mkdir -p target gen && echo made | tee target/out > gen/out.txt";
+    let build = "cat loose/dep.txt && mkdir -p target gen/deep && \
+        echo made | tee target/out gen/deep/out src/made.txt > gen/out.txt";
     assert_eq!(yard.run_in(tree.mounts(), tree.cwd(""), &["sh", "-c", build]), "carried\n");
     tree.into_layer().unwrap()
 }
 
 /// A change to what lies under a workspace, or beside it.
 fn edit_left(root: &Path, choices: &mut Choices) {
-    const FILES: [&str; 6] =
-        ["loose/dep.txt", "loose/new.txt", "gen/out.txt", "gen/mine.txt", "target/out", "src/mine"];
+    const FILES: [&str; 8] = [
+        "loose/dep.txt",
+        "loose/new.txt",
+        "gen/out.txt",
+        "gen/deep/out",
+        "gen/mine.txt",
+        "target/out",
+        "src/made.txt",
+        "src/mine",
+    ];
     let file = root.join(FILES[choices.below(FILES.len())]);
     let dir = root.join(["loose", "gen"][choices.below(2)]);
-    match choices.below(8) {
+    match choices.below(10) {
         0 => drop(fs::remove_file(&file)),
         1 => drop(rename(&dir, &root.join("kept"))),
+        8 => {
+            // A file or a link in a directory's place.
+            let dir = root.join(["loose", "gen", "gen/deep", "src"][choices.below(4)]);
+            drop(fs::remove_dir_all(&dir));
+            match choices.below(2) {
+                0 => drop(fs::write(&dir, "a file\n")),
+                _ => drop(symlink("README.md", &dir)),
+            }
+        }
+        9 => {
+            // A directory in a file's place.
+            drop(fs::remove_file(&file));
+            drop(fs::create_dir_all(file.join("in/it")));
+            drop(fs::write(file.join("in/it/x"), "x\n"));
+        }
         2 => drop(fs::remove_dir_all(&dir)),
         3 => drop(rename(&file, &root.join("src/moved"))),
         4 => drop(fs::create_dir(&dir)),
@@ -284,7 +307,13 @@ fn edit_left(root: &Path, choices: &mut Choices) {
 fn without_left(diff: &str) -> String {
     let is_left = |section: &str| {
         let path = section.split(" b/").nth(1).and_then(|rest| rest.lines().next());
-        path.is_some_and(|path| path.starts_with("loose/") || path == "gen/out.txt")
+        let is_at = |path: &str, at: &str| {
+            path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        path.is_some_and(|path| {
+            let files = ["loose", "gen/out.txt", "gen/deep/out", "src/made.txt"];
+            ["gen", "gen/deep"].contains(&path) || files.iter().any(|at| is_at(path, at))
+        })
     };
     let sections = diff.split_inclusive('\n').fold(Vec::<String>::new(), |mut all, line| {
         match all.last_mut() {
