@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::output::{write_json, write_text};
+use super::output::{tell, write_json, write_text};
 use super::{CliError, Exit};
 use crate::eval::{Families, PoolError, Question, Selector, as_json, as_text, evaluate, read};
 use crate::model::Family;
@@ -69,6 +69,9 @@ impl Args {
             Kind::System => Families::System,
         };
         let mut pool = read(&self.tasks, self.candidates.as_deref(), families)?;
+        for warning in &pool.warnings {
+            tell(&format!("bakeoff: warning: {warning}\n"));
+        }
         if !self.only.is_empty() {
             pool.tasks.retain(|task| self.only.iter().any(|text| task.id.contains(text)));
         }

@@ -6,7 +6,9 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use bstr::ByteSlice;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::CliError;
 use crate::model::Family;
@@ -14,6 +16,9 @@ use crate::pipeline::{Given, Survey};
 
 /// The largest diff or prediction file that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
+
+/// The field that every prediction has.
+const INSTANCE: &str = "instance_id";
 
 /// A prediction as evaluation harnesses write it.
 #[derive(Debug, Deserialize)]
@@ -126,12 +131,37 @@ fn sorted(dir: &Path) -> Result<Vec<PathBuf>, CliError> {
 
 fn file(family: Option<&str>, path: &Path, instance: Option<&str>) -> Result<Vec<Given>, CliError> {
     let bytes = bytes_of(path)?;
-    let is_predictions = path.extension().is_some_and(|ext| ext == "json" || ext == "jsonl");
-    if is_predictions {
+    if is_predictions(&bytes) {
         return predictions(family, path, &bytes, instance);
     }
     let own = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(vec![given(path.display().to_string(), family.unwrap_or(&own), bytes)])
+}
+
+/// Whether a file's JSON, torn or whole, speaks of instances; other JSON is an answer with a diff in it.
+/// Its name says nothing: answers and predictions are both saved as `.json`.
+fn is_predictions(bytes: &[u8]) -> bool {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    if !text.starts_with(b"{") && !text.starts_with(b"[") || !has_instance_key(text) {
+        return false;
+    }
+    let names = |value: &Value| value.get(INSTANCE).is_some();
+    match serde_json::from_slice(text) {
+        Ok(Value::Array(list)) => list.iter().any(names),
+        Ok(Value::Object(map)) => {
+            let by_instance = map.values().all(Value::is_object) && map.values().any(names);
+            map.contains_key(INSTANCE) || by_instance
+        }
+        Ok(_) => false,
+        // Lines, or what was cut off.
+        Err(_) => true,
+    }
+}
+
+/// Whether a key of this name stands somewhere. Within a string its quotes would be escaped.
+fn has_instance_key(text: &[u8]) -> bool {
+    let key = format!("\"{INSTANCE}\"");
+    text.find_iter(&key).any(|at| text[at + key.len()..].trim_ascii_start().starts_with(b":"))
 }
 
 /// A file may be a device, of which nobody knows the length. A pipe that was given open (`/dev/stdin`,
@@ -264,6 +294,51 @@ mod tests {
         }
         assert!(parse(format!("{one}\nnonsense\n").as_bytes()).unwrap_err().starts_with("line 2"));
         assert!(parse(b"\n").is_err());
+    }
+
+    #[test]
+    fn contents_tell_predictions_from_answers() {
+        let one = r#"{"instance_id":"a","model_patch":"x"}"#;
+        for predictions in [
+            one.to_owned(),
+            format!("\u{feff}\n[{one}]"),
+            format!("{{\"a\":{one}}}"),
+            format!("{one}\n{one}\nnonsense\n"),
+            r#"[{"instance_id" : "a", "model_patch": "cut o"#.to_owned(),
+            r#"{"instance_id":5}"#.to_owned(),
+        ] {
+            assert!(is_predictions(predictions.as_bytes()), "{predictions}");
+        }
+        for answer in [
+            r#"{"patch":"--- a/x"}"#,
+            r#"["--- a/x"]"#,
+            r#"{"patch":"+ {\"instance_id\": 1}","for":{"instance_id":"a"}}"#,
+            "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+{\"instance_id\": 1}\n",
+            "",
+        ] {
+            assert!(!is_predictions(answer.as_bytes()), "{answer}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_read_whatever_its_file_is_called() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["x.json", "x.jsonl", "x.txt", "x"] {
+            let path = dir.path().join(name);
+            fs::write(&path, r#"{"patch":"x"}"#).unwrap();
+            let answer = file(None, &path, None).unwrap();
+            assert_eq!(
+                (answer[0].diff.as_slice(), answer[0].family.as_str()),
+                (&br#"{"patch":"x"}"#[..], "x")
+            );
+            fs::write(&path, r#"{"instance_id":"a","model_name_or_path":"m","model_patch":"y"}"#)
+                .unwrap();
+            let predictions = file(None, &path, None).unwrap();
+            assert_eq!(
+                (predictions[0].diff.as_slice(), predictions[0].family.as_str()),
+                (&b"y"[..], "m")
+            );
+        }
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::model::RunKind;
 /// Prove diffs that were made elsewhere and pick one
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "A source is a file, a directory, FAMILY:PATH, a prediction file (.json, .jsonl with instance_id, \
-    model_name_or_path, model_patch), or a revision or branch of the repository. A family is a voice: diffs of \
+    after_help = "A source is a file, a directory, FAMILY:PATH, a prediction file (JSON or JSON lines with instance_id, \
+    model_name_or_path, model_patch; other JSON is an answer with a diff in it), or a revision or branch of the repository. A family is a voice: diffs of \
     one family (samples of one agent) are not independent of each other. Files of a sub-directory share its name as \
     their family; a file on its own is a family of its own."
 )]

@@ -8,6 +8,7 @@ mod base;
 mod measure;
 mod pool;
 mod prepare;
+mod row;
 mod selector;
 mod sparse;
 mod table;
@@ -19,7 +20,8 @@ use crate::model::Family;
 use base::Places;
 
 pub use measure::{Compared, Coverage, Measured, Report};
-pub use pool::{Families, Pool, PoolError, read};
+pub use pool::{Pool, PoolError, read};
+pub use row::Families;
 pub use selector::Selector;
 pub use table::{as_json, as_text};
 

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::config::maker;
-use crate::model::Family;
+use super::row::{Families, Row, row, word};
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 2 << 30;
@@ -40,36 +39,19 @@ pub enum PoolError {
         /// What is wrong with it.
         reason: String,
     },
+    /// No candidate belongs to a task.
+    #[error("none of the {count} candidates belongs to a task of {}: they name {ids}; give the tasks that they are for", tasks.display())]
+    Strangers {
+        /// Where the tasks are.
+        tasks: PathBuf,
+        /// How many candidates there are.
+        count: usize,
+        /// Some of the tasks that they name.
+        ids: String,
+    },
     /// There is no task at all.
     #[error("{} holds no task: give a file of tasks, one JSON object with `task_id` a line, or a directory with *tasks.jsonl or */task.json", .0.display())]
     Empty(PathBuf),
-}
-
-/// Whose voice a diff is. A row that names its `family` keeps it in all but `System`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Families {
-    /// The agent.
-    #[default]
-    Agent,
-    /// The agent with its model's maker.
-    Maker,
-    /// Every system for itself.
-    System,
-}
-
-/// A diff with what is known of it.
-#[derive(Clone, Debug)]
-pub struct Row {
-    /// Its id.
-    pub id: String,
-    /// The agent with its model, as the pool names it.
-    pub system: String,
-    /// Its voice.
-    pub family: Family,
-    /// The diff; empty when the row has none.
-    pub patch: Vec<u8>,
-    /// Whether it resolves the task; `None` when the pool does not say.
-    pub right: Option<bool>,
 }
 
 /// A task with its diffs.
@@ -89,6 +71,15 @@ pub struct Task {
     pub rows: Vec<Row>,
 }
 
+impl Task {
+    /// Whether another description of the task means another base.
+    fn differs(&self, other: &Self) -> bool {
+        let base = |task: &Self| (task.github.clone(), task.commit.clone(), task.tree.clone());
+        let repos = self.repo.as_ref().zip(other.repo.as_ref());
+        base(self) != base(other) || repos.is_some_and(|(one, two)| one != two)
+    }
+}
+
 /// Tasks in the order of their ids.
 #[derive(Clone, Debug, Default)]
 pub struct Pool {
@@ -96,6 +87,8 @@ pub struct Pool {
     pub tasks: Vec<Task>,
     /// What was odd in the files.
     pub notes: Vec<String>,
+    /// What was left out that somebody may miss.
+    pub warnings: Vec<String>,
     /// The directory in which the tasks were found.
     pub beside: Option<PathBuf>,
 }
@@ -124,7 +117,7 @@ pub fn read(
     candidates: Option<&Path>,
     families: Families,
 ) -> Result<Pool, PoolError> {
-    let mut reader = Reader { families, tasks: BTreeMap::new(), notes: BTreeMap::new() };
+    let mut reader = Reader { families, ..Reader::default() };
     for file in files(tasks, "tasks.jsonl")? {
         reader.tasks_of(&file)?;
     }
@@ -139,6 +132,14 @@ pub fn read(
         if candidates.is_some() || file != tasks {
             reader.candidates_of(&file, None)?;
         }
+    }
+    let (ids, strangers) = &reader.strangers;
+    if *strangers > 0 && *strangers == reader.candidates {
+        return Err(PoolError::Strangers {
+            tasks: tasks.to_owned(),
+            count: *strangers,
+            ids: some(ids),
+        });
     }
     let beside = if tasks.is_dir() { Some(tasks) } else { tasks.parent() };
     Ok(reader.pool(beside.map(Path::to_owned)))
@@ -182,6 +183,11 @@ fn text(path: &Path) -> Result<String, PoolError> {
     Ok(String::from_utf8_lossy(&bytes).trim_start_matches('\u{feff}').to_owned())
 }
 
+/// The error of a line, from 1.
+fn wrong(path: &Path, line: usize) -> impl Fn(String) -> PoolError {
+    move |reason| PoolError::Line { path: path.to_owned(), line, reason }
+}
+
 /// A line's number, from 1, and its object.
 type Numbered = (usize, Map<String, Value>);
 
@@ -190,31 +196,37 @@ fn objects(path: &Path) -> Result<Vec<Numbered>, PoolError> {
     let text = text(path)?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let object = |(at, line): (usize, &str)| {
-        let wrong =
-            |reason: String| PoolError::Line { path: path.to_owned(), line: at + 1, reason };
+        let wrong = wrong(path, at + 1);
         match serde_json::from_str(line) {
             Ok(Value::Object(map)) => Ok((at + 1, map)),
             Ok(_) => Err(wrong("not a JSON object".to_owned())),
-            Err(error) => Err(wrong(error.to_string())),
+            Err(error) => {
+                let reason = error.to_string().replace(" at line 1 column ", " at column ");
+                Err(wrong(format!("not a JSON object, which each line has to be: {reason}")))
+            }
         }
     };
     lines.map(object).collect()
 }
 
+#[derive(Default)]
 struct Reader {
     families: Families,
     tasks: BTreeMap<String, Task>,
     notes: BTreeMap<&'static str, BTreeSet<String>>,
+    /// How many candidates were read.
+    candidates: usize,
+    /// The tasks that candidates without a task name, and how many those are.
+    strangers: (BTreeSet<String>, usize),
 }
 
 impl Reader {
     fn tasks_of(&mut self, path: &Path) -> Result<(), PoolError> {
         for (line, map) in objects(path)? {
             let Some(id) = word(&map, &["task_id", "instance_id", "id"]) else {
-                let reason = "a task needs `task_id`".to_owned();
-                return Err(PoolError::Line { path: path.to_owned(), line, reason });
+                return Err(wrong(path, line)("a task needs `task_id`".to_owned()));
             };
-            self.add(id, &map, None);
+            self.add(id, &map, None).map_err(wrong(path, line))?;
         }
         Ok(())
     }
@@ -223,13 +235,13 @@ impl Reader {
     fn folders_of(&mut self, dir: &Path) -> Result<(), PoolError> {
         for folder in entries(dir)?.into_iter().filter(|path| path.join("task.json").is_file()) {
             let path = folder.join("task.json");
-            let wrong = |reason: String| PoolError::Line { path: path.clone(), line: 1, reason };
-            let map: Map<String, Value> =
-                serde_json::from_str(&text(&path)?).map_err(|error| wrong(error.to_string()))?;
+            let map: Map<String, Value> = serde_json::from_str(&text(&path)?)
+                .map_err(|error| wrong(&path, error.line())(error.to_string()))?;
             let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
             let id = word(&map, &["task_id", "instance_id", "id"]).or(name).unwrap_or_default();
             let repo = folder.join("repo");
-            self.add(id.clone(), &map, repo.is_dir().then_some(repo));
+            let repo = repo.is_dir().then_some(repo);
+            self.add(id.clone(), &map, repo).map_err(wrong(&path, 1))?;
             let candidates = folder.join("candidates.jsonl");
             match candidates.is_file() {
                 true => self.candidates_of(&candidates, Some(&id))?,
@@ -239,7 +251,12 @@ impl Reader {
         Ok(())
     }
 
-    fn add(&mut self, id: String, map: &Map<String, Value>, repo: Option<PathBuf>) {
+    fn add(
+        &mut self,
+        id: String,
+        map: &Map<String, Value>,
+        repo: Option<PathBuf>,
+    ) -> Result<(), String> {
         let github = word(map, &["github", "repo"]);
         let github = github.map(|name| name.trim_start_matches("github:").to_owned());
         let task = Task {
@@ -250,25 +267,39 @@ impl Reader {
             repo,
             rows: Vec::new(),
         };
-        if self.tasks.insert(id.clone(), task).is_some() {
-            self.note("named twice, the last one counts", &id);
+        match self.tasks.get_mut(&id) {
+            Some(before) if before.differs(&task) => {
+                return Err(format!(
+                    "the task {id:?} was given before with another repository or base: leave one of them out"
+                ));
+            }
+            Some(before) => {
+                before.repo = before.repo.take().or(task.repo);
+                self.note("named twice, with the same base", &id);
+            }
+            None => {
+                self.tasks.insert(id, task);
+            }
         }
+        Ok(())
     }
 
     fn candidates_of(&mut self, path: &Path, task: Option<&str>) -> Result<(), PoolError> {
         for (line, map) in objects(path)? {
             let id = word(&map, &["task_id", "instance_id"]).or(task.map(str::to_owned));
             let Some(id) = id else {
-                let reason = "a candidate needs `task_id`".to_owned();
-                return Err(PoolError::Line { path: path.to_owned(), line, reason });
+                return Err(wrong(path, line)("a candidate needs `task_id`".to_owned()));
             };
-            let families = self.families;
-            match self.tasks.get_mut(&id) {
-                Some(task) => {
-                    let row = row(&map, families, task.rows.len());
-                    task.rows.push(row);
+            let mut task = self.tasks.get_mut(&id);
+            let at = task.as_ref().map_or(0, |task| task.rows.len());
+            let row = row(&map, self.families, at).map_err(wrong(path, line))?;
+            self.candidates += 1;
+            match &mut task {
+                Some(task) => task.rows.push(row),
+                None => {
+                    self.strangers.1 += 1;
+                    self.strangers.0.insert(id);
                 }
-                None => self.note("named by candidates, but no task is so called", &id),
             }
         }
         Ok(())
@@ -290,58 +321,26 @@ impl Reader {
             }
         }
         let told = |(what, ids): (&&'static str, &BTreeSet<String>)| {
-            let named: Vec<&str> = ids.iter().take(3).map(String::as_str).collect();
-            let more = if ids.len() > named.len() { ", …" } else { "" };
-            format!("{} task(s) {what}: {}{more}", ids.len(), named.join(", "))
+            format!("{} task(s) {what}: {}", ids.len(), some(ids))
         };
-        Pool { notes: self.notes.iter().map(told).collect(), tasks, beside }
+        let notes = self.notes.iter().map(told).collect();
+        Pool { notes, warnings: self.warnings(), tasks, beside }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let (ids, strangers) = &self.strangers;
+        let warning = format!(
+            "{strangers} of {} candidates were left out, since no task is called what they name: {}",
+            self.candidates,
+            some(ids)
+        );
+        (*strangers > 0).then_some(warning).into_iter().collect()
     }
 }
 
-/// The first of the fields that holds a text or a number.
-fn word(map: &Map<String, Value>, names: &[&str]) -> Option<String> {
-    names.iter().find_map(|name| match map.get(*name)? {
-        Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    })
-}
-
-fn row(map: &Map<String, Value>, families: Families, at: usize) -> Row {
-    let agent = word(map, &["agent"]);
-    let model = word(map, &["model"]);
-    let joined = agent.as_ref().map(|agent| match &model {
-        Some(model) => format!("{agent}-{model}"),
-        None => agent.clone(),
-    });
-    let system = word(map, &["system", "model_name_or_path"]).or(joined);
-    let system = system.unwrap_or_else(|| "unknown".to_owned());
-    let agent = agent.unwrap_or_else(|| system.clone());
-    let family = match (families, word(map, &["family"]), model) {
-        (Families::System, ..) => system.clone(),
-        (_, Some(named), _) => named,
-        (Families::Maker, None, Some(model)) => format!("{agent}+{}", maker(&model, &model)),
-        _ => agent,
-    };
-    let patch = ["patch", "model_patch", "diff"].iter().find_map(|name| map.get(*name)?.as_str());
-    Row {
-        id: word(map, &["cand_id", "candidate_id", "id"]).unwrap_or_else(|| format!("#{at}")),
-        system,
-        family: Family::new(family),
-        patch: patch.unwrap_or_default().as_bytes().to_vec(),
-        right: right(map),
-    }
-}
-
-fn right(map: &Map<String, Value>) -> Option<bool> {
-    ["reported", "resolved", "outcome"].iter().find_map(|name| match map.get(*name)? {
-        Value::Bool(right) => Some(*right),
-        Value::Number(number) => Some(number.as_f64()? > 0.5),
-        Value::String(word) => match word.as_str() {
-            "resolved" | "pass" | "passed" | "true" => Some(true),
-            "" | "unknown" => None,
-            _ => Some(false),
-        },
-        _ => None,
-    })
+/// The first few ids.
+fn some(ids: &BTreeSet<String>) -> String {
+    let named: Vec<&str> = ids.iter().take(3).map(String::as_str).collect();
+    let more = if ids.len() > named.len() { ", …" } else { "" };
+    format!("{}{more}", named.join(", "))
 }

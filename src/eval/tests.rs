@@ -130,11 +130,13 @@ fn odd_pools_are_told_and_counted() {
     let files = Files::new(tasks, &rows.concat());
     let mut pool = read(files.path(), None, Families::Agent).unwrap();
     let notes = pool.notes.join("\n");
-    for word in
-        ["named twice", "without a candidate", "unknown outcome", "no task is so called: elsewhere"]
-    {
+    for word in ["named twice", "without a candidate", "unknown outcome"] {
         assert!(notes.contains(word), "{word}: {notes}");
     }
+    assert_eq!(
+        pool.warnings,
+        ["1 of 3 candidates were left out, since no task is called what they name: elsewhere"]
+    );
     let report = evaluate(&pool, &question(&[Selector::Consensus]));
     assert_eq!(report.counts, [2, 1, 1]);
     assert_eq!((report.oracle, report.measured[0].resolved), ([1, 0], 0.0));
@@ -163,9 +165,66 @@ fn what_can_not_be_read_is_named_with_its_line() {
     let good = files.write("good.jsonl", "{\"task_id\":\"t\"}\n");
     let bad = files.path().join("a_candidates.jsonl");
     assert!(told(&good, Some(&bad)).contains("line 1: not a JSON object"));
+    let torn = told(&good, Some(&files.write("torn.jsonl", "{}x\n")));
+    assert!(torn.contains("torn.jsonl, line 1: not a JSON object, which each line"), "{torn}");
+    assert!(torn.ends_with("at column 3"), "{torn}");
     assert!(told(&good, Some(&files.path().join("gone"))).contains("failed to read"));
     let empty = files.write("empty.jsonl", "\n");
     assert!(told(&empty, None).contains("holds no task"));
+}
+
+#[test]
+fn rows_that_mean_nothing_are_named_with_their_line() {
+    let told = |row: &str| {
+        let good = row_of("\"patch\":\"x\",\"reported\":\"unresolved\"");
+        let files = Files::new("{\"task_id\":\"t\"}\n", &format!("{good}{}", row_of(row)));
+        read(files.path(), None, Families::Agent).map(|pool| pool.tasks[0].rows[1].right)
+    };
+    for (row, word) in [
+        ("\"patch\":5", "`patch` has to be a diff as a string"),
+        ("\"patch\":null,\"model_patch\":[]", "`model_patch` has to be a diff as a string"),
+        ("\"reported\":\"banana\"", "`reported` has to be true or false"),
+        ("\"reported\":7", "`reported` has to be true or false"),
+        ("\"reported\":null,\"resolved\":{}", "`resolved` has to be true or false"),
+    ] {
+        let error = told(row).unwrap_err().to_string();
+        assert!(error.contains("a_candidates.jsonl, line 2: ") && error.contains(word), "{error}");
+    }
+    for (row, right) in [
+        ("\"patch\":null", None),
+        ("\"reported\":null", None),
+        ("\"reported\":\"\",\"outcome\":\"unknown\"", None),
+        ("\"reported\":null,\"resolved\":true", Some(true)),
+        ("\"reported\":\"Resolved\"", Some(true)),
+        ("\"reported\":1", Some(true)),
+        ("\"reported\":0.0", Some(false)),
+        ("\"reported\":\"error\"", Some(false)),
+        ("\"outcome\":false", Some(false)),
+    ] {
+        assert_eq!(told(row).unwrap(), right, "{row}");
+    }
+}
+
+fn row_of(fields: &str) -> String {
+    format!("{{\"task_id\":\"t\",{fields}}}\n")
+}
+
+#[test]
+fn candidates_and_tasks_that_contradict_each_other_are_refused() {
+    let told = |tasks: &str, candidates: &str| {
+        let files = Files::new(tasks, candidates);
+        read(files.path(), None, Families::Agent).unwrap_err().to_string()
+    };
+    let row = row_of("\"patch\":\"x\"");
+    let twice =
+        "{\"task_id\":\"t\",\"base_commit\":\"1\"}\n{\"task_id\":\"t\",\"base_commit\":\"2\"}\n";
+    let error = told(twice, &row);
+    assert!(error.contains("a_tasks.jsonl, line 2: the task \"t\" was given before"), "{error}");
+    let error = told("{\"task_id\":\"other\"}\n", &format!("{row}{row}"));
+    assert!(
+        error.contains("none of the 2 candidates") && error.contains("they name t;"),
+        "{error}"
+    );
 }
 
 #[test]

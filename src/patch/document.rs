@@ -21,7 +21,7 @@ use crate::model::{Refusal, Repair};
 /// them against the base.
 pub fn parse(diff: &[u8], rules: &Rules) -> Result<Patch, Refusal> {
     let source = bytes::read(diff, rules)?;
-    match packed::unpack(diff) {
+    match packed::unpack(diff)? {
         Some(inner) => {
             let mut patch = read(&bytes::read(inner.as_bytes(), rules)?, rules)?;
             let detail = "the diff was a string of a JSON answer".to_owned();
@@ -121,6 +121,8 @@ struct Document<'a> {
     several: bool,
     /// The document is a mail.
     in_mail: bool,
+    /// The number of a line outside the sections that holds a diff as a JSON string.
+    packed: Option<usize>,
     /// Sections whose hunks have no line numbers.
     loose: Loose,
 }
@@ -169,6 +171,7 @@ impl<'a> Document<'a> {
             fenced: false,
             several: false,
             in_mail,
+            packed: None,
             loose: Loose::default(),
         }
     }
@@ -285,6 +288,9 @@ impl<'a> Document<'a> {
             self.gap = Gap::of_mail();
             self.cursor.repair("mail", "the text of a mail around the diff was left out");
         } else if !is_furniture(text) {
+            if !self.gap.mail && packed::is_in(text) {
+                self.packed.get_or_insert(self.cursor.number());
+            }
             self.gap.prose(&self.cursor);
         }
         Ok(())
@@ -322,6 +328,9 @@ impl<'a> Document<'a> {
     fn finish(mut self) -> Result<Patch, Refusal> {
         if self.files.is_empty() {
             return Err(packed::missing(self.cursor.lines()));
+        }
+        if let Some(line) = self.packed {
+            return Err(packed::beside(line));
         }
         self.loose.check()?;
         // What follows a closed fence is prose, whatever its lines start with.

@@ -7,6 +7,7 @@ use super::chunks::{Chunk, anchor_of};
 use super::cursor;
 use super::file::{Body, FilePatch, Line, LineKind, Patch, Prefix};
 use super::mode;
+use super::packed;
 use super::refuse::{Detail, refuse};
 use crate::model::{ChangeKind, Refusal, Repair};
 
@@ -42,6 +43,7 @@ pub(super) fn parse(source: &Source<'_>) -> Result<Patch, Refusal> {
         line.text.starts_with(b"diff --git ")
             || line.text.starts_with(b"+++ ")
             || line.text.starts_with(b"*** ")
+            || packed::is_in(line.text)
     };
     if outside.iter().any(|line| other(&line)) {
         return Err(several());

@@ -199,7 +199,9 @@ fn diffs() {
             (&["pick", &empty_dir], &["holds no files"]),
         ],
     );
-    let cases: [(&str, &[u8], &str); 5] = [
+    let cases: [(&str, &[u8], &str); 6] = [
+        // Saved as JSON, it is still an answer and no prediction.
+        ("answer.json", br#"{"patch": "none was needed"}"#, "not-a-diff"),
         ("words.diff", b"I changed the value, as you asked.\n", "not-a-diff"),
         ("nothing.diff", b"", "empty"),
         ("torn.diff", b"--- a/value.txt\n+++ b/value.txt\n@@ -1,9 +1 @@\n-1\n", "truncated"),

@@ -42,3 +42,24 @@ fn what_can_not_be_asked_is_refused_with_a_way_out() {
     eval(&[POOL, "--only", "no such task"]).exits(2).says(&["--only"]);
     assert!(Path::new(POOL).is_dir());
 }
+
+#[test]
+fn candidates_without_a_task_are_told_on_standard_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let tasks = write("tasks.jsonl", "{\"task_id\":\"t\"}\n");
+    let row = |task: &str, reported: &str| {
+        format!("{{\"task_id\":\"{task}\",\"patch\":\"x\",\"reported\":\"{reported}\"}}\n")
+    };
+    let some = write("some.jsonl", &(row("t", "resolved") + &row("z", "resolved")));
+    let done = eval(&[&tasks, &some, "--draws", "1"]).exits(0);
+    done.says(&["bakeoff: warning: 1 of 2 candidates were left out", ": z"]);
+    let all = write("all.jsonl", &row("z", "resolved"));
+    eval(&[&tasks, &all]).exits(2).says(&["none of the 1 candidates belongs to a task"]);
+    let odd = write("odd.jsonl", &(row("t", "resolved") + &row("t", "banana")));
+    eval(&[&tasks, &odd]).exits(2).says(&["odd.jsonl, line 2: `reported` has to be"]);
+}
