@@ -51,7 +51,8 @@ MUTANTS = [
         "let network = if host_network { 0 } else { 0 };",
     ),
     ("sandbox-canaries", "src/sandbox/jail/start.rs", "limits::drop_privileges()?;", "let _ = limits::drop_privileges;"),
-    ("crash-leaves-nothing", "src/sandbox/warden/server.rs", "Ok(0) => return Err(Over),", "Ok(0) => break,"),
+    # That the warden ends with its engine has no mutant: it is noticed by reading and by writing, and no one line
+    # takes both out.
     ("crash-leaves-nothing", "src/repo/lease.rs", "if leases.is_dir() {", "if leases.is_dir() && DEPTH == 0 {"),
     (
         "per-run-reap",
