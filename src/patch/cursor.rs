@@ -73,6 +73,15 @@ impl<'a> Cursor<'a> {
         self.lines.last().is_some_and(|line| line.text.starts_with(b"\\ "))
     }
 
+    /// Whether the line there says that the line before it has no newline. Git takes any translation of at
+    /// least 12 bytes with the line's end, and wants a byte more where the diff ends with it.
+    pub(super) fn is_no_newline(&self, at: usize) -> bool {
+        let Some(line) = self.lines.get(at) else { return false };
+        let length = line.text.len() + usize::from(line.ended);
+        let is_last = at + 1 == self.lines.len();
+        line.text.starts_with(b"\\ ") && length >= 12 + usize::from(is_last)
+    }
+
     /// Notes a repair, once for each code.
     pub(super) fn repair(&mut self, code: &str, detail: &str) {
         if self.repairs.iter().all(|repair| repair.code != code) {

@@ -106,7 +106,7 @@ fn counted(cursor: &mut Cursor<'_>, ranges: &Ranges) -> Option<(Vec<Line>, usize
     let mut blank = false;
     while old > 0 || new > 0 {
         let text = cursor.peek(at)?;
-        if is_no_newline(text) {
+        if cursor.is_no_newline(at) {
             strip_newline(lines.last_mut()?);
         } else {
             let kind = kind(text)?;
@@ -117,7 +117,7 @@ fn counted(cursor: &mut Cursor<'_>, ranges: &Ranges) -> Option<(Vec<Line>, usize
         }
         at += 1;
     }
-    if cursor.peek(at).is_some_and(is_no_newline) {
+    if cursor.is_no_newline(at) {
         strip_newline(lines.last_mut()?);
         at += 1;
     }
@@ -140,11 +140,6 @@ fn line(kind: LineKind, text: &[u8]) -> Line {
     let mut text = text.get(1..).unwrap_or_default().to_vec();
     text.push(b'\n');
     Line { kind, text }
-}
-
-fn is_no_newline(text: &[u8]) -> bool {
-    // Git takes any translation of the sentence that is at least this long.
-    text.starts_with(b"\\ ") && text.len() >= 11
 }
 
 fn strip_newline(line: &mut Line) {
@@ -235,7 +230,7 @@ fn collect(cursor: &Cursor<'_>, start: usize) -> Result<(Vec<Line>, usize), Refu
         }
         if text.is_empty() {
             blanks += 1;
-        } else if is_no_newline(text) {
+        } else if cursor.is_no_newline(at) {
             match lines.last_mut() {
                 Some(last) if blanks == 0 => strip_newline(last),
                 _ => return Err(corrupt(at, text)),
@@ -385,6 +380,16 @@ mod tests {
         let note = "\\ No newline at end of file";
         let good = format!("@@ -1,2 +1,2 @@\n a\n-b\n{note}\n+c\n{note}\n");
         assert_eq!(with(&good, true).unwrap()[0].lines[2].text, b"c");
+        // Git takes a cut-off note from 13 bytes on, and does not see a shorter one.
+        for length in 1..=note.len() {
+            let cut = format!("@@ -1 +1 @@\n-b\n+c\n{}", &note[..length]);
+            match with(&cut, true) {
+                Ok(hunks) => {
+                    assert!(length > 12 && hunks[0].lines[1].text == b"c", "{length}");
+                }
+                Err(_) => assert!(length <= 12, "{length}"),
+            }
+        }
         let middle = format!("@@ -1,2 +1,2 @@\n a\n{note}\n-b\n+c\n");
         assert_eq!(counts(&middle), Err("no-newline".into()));
         let early = format!("@@ -1 +1 @@\n-b\n{note}\n+c\n@@ -9 +9 @@\n-b\n+c\n");
