@@ -2,17 +2,11 @@
 //!
 //! Pure. Never here: whose output it is, escape sequences.
 
-use std::collections::VecDeque;
+use crate::sandbox::Output;
 
 /// The first bytes, a gap, the last bytes. Offsets count from the job's first byte and never change.
 #[derive(Debug)]
-pub struct Ring {
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
-    head_limit: usize,
-    tail_limit: usize,
-    written: u64,
-}
+pub struct Ring(Output);
 
 /// What a reader gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,50 +29,36 @@ pub enum Piece {
 impl Ring {
     /// For at most `limit` bytes, a third of it for the head.
     pub fn new(limit: usize) -> Self {
-        let head_limit = limit / 3;
-        Self {
-            head: Vec::new(),
-            tail: VecDeque::new(),
-            head_limit,
-            tail_limit: limit - head_limit,
-            written: 0,
-        }
+        Self(Output::new(limit))
     }
 
     /// Adds what the job wrote.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.written += bytes.len() as u64;
-        let to_head = bytes.len().min(self.head_limit - self.head.len());
-        self.head.extend(&bytes[..to_head]);
-        let rest = &bytes[to_head..];
-        let rest = &rest[rest.len().saturating_sub(self.tail_limit)..];
-        let excess = (self.tail.len() + rest.len()).saturating_sub(self.tail_limit);
-        self.tail.drain(..excess);
-        self.tail.extend(rest);
+        self.0.push(bytes);
     }
 
     /// How many bytes the job wrote altogether.
     pub fn written(&self) -> u64 {
-        self.written
+        self.0.written()
     }
 
     /// How many bytes are kept.
     pub fn kept(&self) -> usize {
-        self.head.len() + self.tail.len()
+        self.0.head().len() + self.0.tail().len()
     }
 
     /// What was written from `from` on. With `whole` nothing more will come: else a character that
     /// is not finished yet is left for the next reading.
     pub fn read(&self, from: u64, whole: bool) -> Reading {
-        let (head_end, tail_start) =
-            (self.head.len() as u64, self.written - self.tail.len() as u64);
+        let (head, tail, written) = (self.0.head(), self.0.tail(), self.0.written());
+        let (head_end, tail_start) = (head.len() as u64, written - tail.len() as u64);
         let gap = tail_start > head_end;
-        let mut reading = Reading { pieces: Vec::new(), next: self.written.max(from) };
+        let mut reading = Reading { pieces: Vec::new(), next: written.max(from) };
         let mut missing = 0;
         if from < head_end {
-            let bytes = &self.head[usize_of(from)..];
+            let bytes = &head[usize_of(from)..];
             let cut = if gap { unfinished(bytes) } else { 0 };
-            let joined = (!gap).then(|| self.tail.iter().copied());
+            let joined = (!gap).then(|| tail.iter().copied());
             let mut bytes = bytes[..bytes.len() - cut].to_vec();
             bytes.extend(joined.into_iter().flatten());
             missing += cut as u64;
@@ -86,8 +66,8 @@ impl Ring {
         }
         if gap || from >= head_end {
             missing += tail_start.saturating_sub(from.max(head_end));
-            let start = usize_of(from.saturating_sub(tail_start)).min(self.tail.len());
-            let bytes: Vec<u8> = self.tail.range(start..).copied().collect();
+            let start = usize_of(from.saturating_sub(tail_start)).min(tail.len());
+            let bytes: Vec<u8> = tail.range(start..).copied().collect();
             // Only where something is gone can the first character have lost its beginning.
             let cut = if missing > 0 { orphans(&bytes) } else { 0 };
             if missing > 0 {

@@ -6,8 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -20,7 +18,7 @@ use crate::model::{
     ArtifactId, Claim, Enough, GateReport, LaneId, ModelRef, Resumption, Stop, TreeId, Unanswered,
     Usage,
 };
-use crate::provider::{ErrorClass, Provider, ProviderError};
+use crate::provider::{Ask, ErrorClass, Provider, ProviderError};
 
 /// How much of the past holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -416,6 +414,24 @@ pub(super) struct Remembering {
 }
 
 impl Remembering {
+    /// Keeps a call that was refused without asking the server: a replay has to end the same way.
+    fn refused(&self, request: &ModelRequest, error: &ProviderError) -> Result<(), JournalError> {
+        let bytes = serde_json::to_vec(request)
+            .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
+        let purpose = request.purpose.clone();
+        let request = self.dir.artifacts().put(&bytes)?;
+        self.dir.append(&Entry::CallBegan { purpose: purpose.clone(), request })?;
+        self.dir.append(&Entry::CallEnded {
+            purpose,
+            reply: None,
+            error: Some(format!("{}: {error}", error.class.name())),
+            usage: Usage::default(),
+            maybe_charged: false,
+        })
+    }
+}
+
+impl Ask for Remembering {
     async fn ask(
         &self,
         request: &ModelRequest,
@@ -445,32 +461,5 @@ impl Remembering {
             })?;
         }
         result
-    }
-
-    /// Keeps a call that was refused without asking the server: a replay has to end the same way.
-    fn refused(&self, request: &ModelRequest, error: &ProviderError) -> Result<(), JournalError> {
-        let bytes = serde_json::to_vec(request)
-            .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
-        let purpose = request.purpose.clone();
-        let request = self.dir.artifacts().put(&bytes)?;
-        self.dir.append(&Entry::CallBegan { purpose: purpose.clone(), request })?;
-        self.dir.append(&Entry::CallEnded {
-            purpose,
-            reply: None,
-            error: Some(format!("{}: {error}", error.class.name())),
-            usage: Usage::default(),
-            maybe_charged: false,
-        })
-    }
-}
-
-impl Provider for Remembering {
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        sink: &'a mut (dyn FnMut(Delta) + Send),
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
-        self.ask(request, sink, cancel).boxed()
     }
 }

@@ -16,8 +16,9 @@ use crate::journal::{Entry, JournalError, RunDir};
 use crate::model::chat::{Delta, ModelReply, ModelRequest};
 use crate::model::{Cost, Lane, ModelRef, Plan, Usage, Wire};
 use crate::provider::{
-    Ceiling, Ceilings, Circuit, CircuitPolicy, Deadlines, Endpoint, ErrorClass, Ledger, Metered,
-    OutputLimitField, Price, Pricing, Provider, ProviderError, RetryPolicy, Retrying, connect,
+    Ask, Ceiling, Ceilings, Circuit, CircuitPolicy, Deadlines, Endpoint, ErrorClass, Ledger,
+    Metered, OutputLimitField, Price, Pricing, Provider, ProviderError, RetryPolicy, Retrying,
+    connect,
 };
 
 /// Input tokens that a call is priced with in an estimate, when no limit says otherwise.
@@ -175,18 +176,6 @@ struct Recorded {
 }
 
 impl Recorded {
-    async fn ask(
-        &self,
-        request: &ModelRequest,
-        sink: &mut (dyn FnMut(Delta) + Send),
-        cancel: &CancellationToken,
-    ) -> Result<ModelReply, ProviderError> {
-        self.began(request).map_err(|error| self.failed(error))?;
-        let result = self.inner.call(request, sink, cancel).await;
-        self.ended(request, &result).map_err(|error| self.failed(error))?;
-        result
-    }
-
     fn began(&self, request: &ModelRequest) -> Result<(), JournalError> {
         let request_id = self.store(request)?;
         let purpose = request.purpose.clone();
@@ -234,14 +223,17 @@ impl Recorded {
     }
 }
 
-impl Provider for Recorded {
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        sink: &'a mut (dyn FnMut(Delta) + Send),
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
-        self.ask(request, sink, cancel).boxed()
+impl Ask for Recorded {
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        sink: &mut (dyn FnMut(Delta) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<ModelReply, ProviderError> {
+        self.began(request).map_err(|error| self.failed(error))?;
+        let result = self.inner.call(request, sink, cancel).await;
+        self.ended(request, &result).map_err(|error| self.failed(error))?;
+        result
     }
 }
 

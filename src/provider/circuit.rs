@@ -9,12 +9,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::{ErrorClass, Provider, ProviderError};
+use super::{Ask, ErrorClass, Provider, ProviderError};
 use crate::model::chat::{Delta, ModelReply, ModelRequest, Role};
 
 /// When an endpoint counts as dead, and for how long.
@@ -63,31 +62,6 @@ impl Circuit {
     pub fn new(name: impl Into<String>, inner: Arc<dyn Provider>, policy: CircuitPolicy) -> Self {
         let (state, changed) = Default::default();
         Self { name: name.into(), inner, policy, state, changed }
-    }
-
-    async fn ask(
-        &self,
-        request: &ModelRequest,
-        sink: &mut (dyn FnMut(Delta) + Send),
-        cancel: &CancellationToken,
-    ) -> Result<ModelReply, ProviderError> {
-        let mut probe = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(ProviderError::cancelled()),
-            passed = self.pass(request) => passed?,
-        };
-        let mut opening = |delta| {
-            probe.answered();
-            sink(delta);
-        };
-        let result = self.inner.call(request, &mut opening, cancel).await;
-        match &result {
-            Err(error) if is_dead(error.class) => probe.failed(error),
-            Err(error) if matches!(error.class, ErrorClass::Cancelled | ErrorClass::Budget) => {}
-            // Any other word of the server is a sign of life.
-            _ => probe.answered(),
-        }
-        result
     }
 
     /// Waits until this request may go, or says why it may not.
@@ -204,14 +178,30 @@ impl Drop for Passed<'_> {
     }
 }
 
-impl Provider for Circuit {
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        sink: &'a mut (dyn FnMut(Delta) + Send),
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
-        self.ask(request, sink, cancel).boxed()
+impl Ask for Circuit {
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        sink: &mut (dyn FnMut(Delta) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<ModelReply, ProviderError> {
+        let mut probe = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(ProviderError::cancelled()),
+            passed = self.pass(request) => passed?,
+        };
+        let mut opening = |delta| {
+            probe.answered();
+            sink(delta);
+        };
+        let result = self.inner.call(request, &mut opening, cancel).await;
+        match &result {
+            Err(error) if is_dead(error.class) => probe.failed(error),
+            Err(error) if matches!(error.class, ErrorClass::Cancelled | ErrorClass::Budget) => {}
+            // Any other word of the server is a sign of life.
+            _ => probe.answered(),
+        }
+        result
     }
 }
 

@@ -16,13 +16,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::account::{Amount, Ceiling, Fit, LedgerTotals};
 use super::prices::Pricing;
-use super::{ErrorClass, Provider, ProviderError};
+use super::{Ask, ErrorClass, Provider, ProviderError};
 use crate::model::chat::{Delta, ModelReply, ModelRequest, Purpose, ToolChoice};
 use crate::model::{LaneId, MicroUsd, Usage};
 
@@ -238,31 +237,6 @@ impl Metered {
         Self { inner, ledger, pricing }
     }
 
-    async fn ask(
-        &self,
-        request: &ModelRequest,
-        sink: &mut (dyn FnMut(Delta) + Send),
-        cancel: &CancellationToken,
-    ) -> Result<ModelReply, ProviderError> {
-        let most = self.most(request)?;
-        let reservation = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(ProviderError::cancelled()),
-            reservation = self.ledger.reserve(request, most) => reservation?,
-        };
-        let mut result = self.inner.call(request, sink, cancel).await;
-        match &mut result {
-            Ok(reply) => {
-                reply.usage.cost = self.pricing.cost(&request.model, &reply.usage);
-                let (spent, held) = counted(&reply.usage, most);
-                reservation.settle(spent, held);
-            }
-            Err(error) if error.maybe_charged => reservation.settle(Amount::default(), most),
-            Err(_) => reservation.settle(Amount::default(), Amount::default()),
-        }
-        result
-    }
-
     /// The most that a call can cost.
     fn most(&self, request: &ModelRequest) -> Result<Amount, ProviderError> {
         let (input, output) = (prompt_tokens_bound(request), u64::from(request.max_output_tokens));
@@ -303,14 +277,30 @@ fn counted(usage: &Usage, most: Amount) -> (Amount, Amount) {
     (spent, held)
 }
 
-impl Provider for Metered {
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        sink: &'a mut (dyn FnMut(Delta) + Send),
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
-        self.ask(request, sink, cancel).boxed()
+impl Ask for Metered {
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        sink: &mut (dyn FnMut(Delta) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<ModelReply, ProviderError> {
+        let most = self.most(request)?;
+        let reservation = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(ProviderError::cancelled()),
+            reservation = self.ledger.reserve(request, most) => reservation?,
+        };
+        let mut result = self.inner.call(request, sink, cancel).await;
+        match &mut result {
+            Ok(reply) => {
+                reply.usage.cost = self.pricing.cost(&request.model, &reply.usage);
+                let (spent, held) = counted(&reply.usage, most);
+                reservation.settle(spent, held);
+            }
+            Err(error) if error.maybe_charged => reservation.settle(Amount::default(), most),
+            Err(_) => reservation.settle(Amount::default(), Amount::default()),
+        }
+        result
     }
 }
 

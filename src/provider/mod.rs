@@ -28,7 +28,7 @@ mod testing;
 use std::path::Path;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt};
 use tokio_util::sync::CancellationToken;
 
 pub use account::{Amount, Ceiling, LedgerTotals};
@@ -57,6 +57,28 @@ pub trait Provider: Send + Sync {
         sink: &'a mut (dyn FnMut(Delta) + Send),
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<ModelReply, ProviderError>>;
+}
+
+/// A provider that is written as one async function, which is all that most of them are.
+pub(crate) trait Ask: Send + Sync {
+    /// As [`Provider::call`].
+    fn ask(
+        &self,
+        request: &ModelRequest,
+        sink: &mut (dyn FnMut(Delta) + Send),
+        cancel: &CancellationToken,
+    ) -> impl Future<Output = Result<ModelReply, ProviderError>> + Send;
+}
+
+impl<T: Ask> Provider for T {
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        sink: &'a mut (dyn FnMut(Delta) + Send),
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
+        self.ask(request, sink, cancel).boxed()
+    }
 }
 
 /// The bare wire to an endpoint: one try a call, no budget, cost unknown. For a scripted endpoint the

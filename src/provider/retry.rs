@@ -9,12 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::rate::{Passed, RateGate};
-use super::{ErrorClass, Provider, ProviderError};
+use super::{Ask, ErrorClass, Provider, ProviderError};
 use crate::model::chat::{Delta, ModelReply, ModelRequest, Purpose};
 
 /// How often and how long to try.
@@ -102,50 +101,6 @@ impl Retrying {
         Self { inner, policy, gate }
     }
 
-    async fn ask(
-        &self,
-        request: &ModelRequest,
-        sink: &mut (dyn FnMut(Delta) + Send),
-        cancel: &CancellationToken,
-    ) -> Result<ModelReply, ProviderError> {
-        let mut waits = self.policy.waits(&request.purpose);
-        let begun = Instant::now();
-        let mut tried = Tried { tries: 0, waited: Duration::ZERO, charged: false, begun };
-        loop {
-            let mut passed = self.pass(&mut tried, cancel).await?;
-            tried.tries += 1;
-            let mut shown = false;
-            let mut opening = |delta| {
-                passed.open();
-                shown = true;
-                sink(delta);
-            };
-            let error = match self.inner.call(request, &mut opening, cancel).await {
-                Ok(mut reply) => {
-                    passed.open();
-                    reply.usage.cost.partly_unknown |= tried.charged;
-                    return Ok(reply);
-                }
-                Err(error) => error,
-            };
-            tried.charged |= error.maybe_charged;
-            let own = waits.next().unwrap_or(self.policy.longest_wait);
-            // Never shorter than asked for, and a little longer by chance.
-            let asked = error.retry_after.filter(|asked| !asked.is_zero());
-            let wait = asked.map_or(own, |asked| asked.max(own.min(asked * 2)));
-            settle(passed, &error, wait);
-            if let Err(why) = self.may_go_on(&error, wait, &tried) {
-                return Err(tried.describe(error, why));
-            }
-            tracing::info!(class = error.class.name(), ?wait, "asking again: {}", error.message);
-            if shown {
-                sink(Delta::Restarted);
-            }
-            tried.waited += wait;
-            pause(wait, cancel).await.map_err(|error| error.charged(tried.charged))?;
-        }
-    }
-
     /// Waits at the gate, but not longer than the policy allows.
     async fn pass(
         &self,
@@ -188,14 +143,49 @@ impl Retrying {
     }
 }
 
-impl Provider for Retrying {
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        sink: &'a mut (dyn FnMut(Delta) + Send),
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
-        self.ask(request, sink, cancel).boxed()
+impl Ask for Retrying {
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        sink: &mut (dyn FnMut(Delta) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<ModelReply, ProviderError> {
+        let mut waits = self.policy.waits(&request.purpose);
+        let begun = Instant::now();
+        let mut tried = Tried { tries: 0, waited: Duration::ZERO, charged: false, begun };
+        loop {
+            let mut passed = self.pass(&mut tried, cancel).await?;
+            tried.tries += 1;
+            let mut shown = false;
+            let mut opening = |delta| {
+                passed.open();
+                shown = true;
+                sink(delta);
+            };
+            let error = match self.inner.call(request, &mut opening, cancel).await {
+                Ok(mut reply) => {
+                    passed.open();
+                    reply.usage.cost.partly_unknown |= tried.charged;
+                    return Ok(reply);
+                }
+                Err(error) => error,
+            };
+            tried.charged |= error.maybe_charged;
+            let own = waits.next().unwrap_or(self.policy.longest_wait);
+            // Never shorter than asked for, and a little longer by chance.
+            let asked = error.retry_after.filter(|asked| !asked.is_zero());
+            let wait = asked.map_or(own, |asked| asked.max(own.min(asked * 2)));
+            settle(passed, &error, wait);
+            if let Err(why) = self.may_go_on(&error, wait, &tried) {
+                return Err(tried.describe(error, why));
+            }
+            tracing::info!(class = error.class.name(), ?wait, "asking again: {}", error.message);
+            if shown {
+                sink(Delta::Restarted);
+            }
+            tried.waited += wait;
+            pause(wait, cancel).await.map_err(|error| error.charged(tried.charged))?;
+        }
     }
 }
 

@@ -33,6 +33,7 @@ pub use overlay::{Mounted, Overlay, OverlayKind, OverlaySpec};
 pub use permit::{Permit, Proof, Waiver};
 pub use probe::{Probe, ProbeReport, Spoil};
 pub use tier::Tier;
+pub(crate) use warden::Output;
 pub use warden::{Life, Reaped, Warden, WardenOptions};
 
 /// Whether a program that was started with this first argument must call [`warden_main`] at once.

@@ -18,7 +18,7 @@ pub use synth::{SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, Synth
 pub use worker::{GateCommand, GateFailure, Instructions, WorkerSystem, WorkerTask};
 
 use super::Field;
-use crate::fence::neutralise;
+use crate::fence::{Boundary, FenceOptions, Keep, Untrusted, neutralise};
 
 /// The most bytes of a diff in one prompt.
 pub(crate) const DIFF_BYTES: usize = 64 << 10;
@@ -34,8 +34,6 @@ pub(crate) const FILE_BYTES: usize = 96 << 10;
 pub(crate) const PRIOR_BYTES: usize = 4 << 10;
 /// The most bytes of a task that is named or summed up.
 pub(crate) const TASK_BYTES: usize = 16 << 10;
-/// The block delimiters of what is remembered, which no remembered text may hold (contract C22).
-pub(crate) const MEMORY_DELIMITERS: [&str; 3] = ["END MEMORY", "END USER MEMORY", "END PRIOR RUNS"];
 /// The most bytes of a quoted reply or reason in one prompt.
 pub(crate) const QUOTE_BYTES: usize = 1 << 10;
 
@@ -64,6 +62,18 @@ fn trusted(text: impl Into<String>) -> Field {
 
 fn optional(text: Option<&str>) -> Field {
     text.map_or(Field::Absent, trusted)
+}
+
+/// A gate that failed; `label` tells its output from others in the same prompt.
+fn failed_gate(gate: &str, label: &str, command: &str, facts: &[String], output: &str) -> Fields {
+    let output = Untrusted::at(Boundary::SteeringOutput, label, output);
+    let command = Some(inline(command)).filter(|command| !command.is_empty());
+    vec![
+        ("gate", trusted(gate)),
+        ("command", optional(command.as_deref())),
+        ("facts", lines(facts)),
+        ("output", Field::Cut(output, FenceOptions::cut(GATE_BYTES, Keep::Ends))),
+    ]
 }
 
 /// A list of texts of the engine, each as `text`.

@@ -1,6 +1,6 @@
 //! What the side calls are told: a run's title, and the capsule that hands it over.
 
-use super::{ANSWER_BYTES, DIFF_BYTES, Fields, MEMORY_DELIMITERS, TASK_BYTES};
+use super::{ANSWER_BYTES, DIFF_BYTES, Fields, TASK_BYTES};
 use crate::fence::{Boundary, FenceOptions, Keep, Untrusted};
 use crate::prompt::{Field, PromptContext};
 
@@ -81,9 +81,6 @@ impl PromptContext for CapsuleTask {
     }
 }
 
-/// What goes into a capsule comes out again as memory: the delimiters of memory are made harmless here, too.
 fn fenced(boundary: Boundary, text: &str, bytes: usize, keep: Keep) -> Field {
-    let delimiters = MEMORY_DELIMITERS.iter().map(|name| (*name).to_owned()).collect();
-    let options = FenceOptions { delimiters, ..FenceOptions::cut(bytes, keep) };
-    Field::Cut(Untrusted::at(boundary, "", text), options)
+    Field::Cut(Untrusted::at(boundary, "", text), FenceOptions::cut(bytes, keep))
 }

@@ -1,7 +1,7 @@
 //! What the synthesizer is told.
 
 use super::judge::{CandidateView, quoted};
-use super::{FILE_BYTES, Fields, GATE_BYTES, QUOTE_BYTES, inline, lines, optional, trusted};
+use super::{FILE_BYTES, Fields, QUOTE_BYTES, failed_gate, lines, optional, trusted};
 use crate::fence::{Boundary, FenceOptions, Keep, Untrusted};
 use crate::prompt::{Field, PromptContext};
 
@@ -100,14 +100,7 @@ impl PromptContext for SynthFix {
     }
 
     fn fields(&self) -> Fields {
-        let output = Untrusted::at(Boundary::SteeringOutput, &self.gate, &self.output);
-        let command = Some(inline(&self.command)).filter(|command| !command.is_empty());
-        vec![
-            ("gate", trusted(&self.gate)),
-            ("command", optional(command.as_deref())),
-            ("facts", lines(&self.facts)),
-            ("output", Field::Cut(output, FenceOptions::cut(GATE_BYTES, Keep::Ends))),
-        ]
+        failed_gate(&self.gate, &self.gate, &self.command, &self.facts, &self.output)
     }
 }
 

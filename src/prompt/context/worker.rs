@@ -1,9 +1,6 @@
 //! What a worker is told.
 
-use super::{
-    Fields, GATE_BYTES, INSTRUCTIONS_BYTES, MEMORY_DELIMITERS, PRIOR_BYTES, inline, lines,
-    optional, trusted,
-};
+use super::{Fields, INSTRUCTIONS_BYTES, PRIOR_BYTES, failed_gate, inline, optional, trusted};
 use crate::fence::{Boundary, FenceOptions, Keep, Untrusted};
 use crate::prompt::{Field, PromptContext};
 
@@ -96,8 +93,7 @@ impl PromptContext for WorkerTask {
 /// An earlier run's words: they can end no block of the prompt (contract C27).
 fn prior(run: &str) -> Field {
     let text = Untrusted::at(Boundary::RunDigest, "", run);
-    let delimiters = MEMORY_DELIMITERS.iter().map(|name| (*name).to_owned()).collect();
-    Field::Cut(text, FenceOptions { delimiters, ..FenceOptions::cut(PRIOR_BYTES, Keep::Head) })
+    Field::Cut(text, FenceOptions::cut(PRIOR_BYTES, Keep::Head))
 }
 
 /// What a worker is told when its candidate failed a gate.
@@ -121,14 +117,8 @@ impl PromptContext for GateFailure {
     }
 
     fn fields(&self) -> Fields {
-        let output = Untrusted::at(Boundary::SteeringOutput, "", &self.output);
-        let command = Some(inline(&self.command)).filter(|command| !command.is_empty());
-        vec![
-            ("gate", trusted(&self.gate)),
-            ("command", optional(command.as_deref())),
-            ("facts", lines(&self.facts)),
-            ("output", Field::Cut(output, FenceOptions::cut(GATE_BYTES, Keep::Ends))),
-            ("rounds_left", Field::Number(self.rounds_left.into())),
-        ]
+        let mut fields = failed_gate(&self.gate, "", &self.command, &self.facts, &self.output);
+        fields.push(("rounds_left", Field::Number(self.rounds_left.into())));
+        fields
     }
 }

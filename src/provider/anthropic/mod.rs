@@ -6,7 +6,6 @@ mod events;
 mod request;
 mod stream;
 
-use futures_util::future::{BoxFuture, FutureExt};
 use reqwest::Url;
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
@@ -14,7 +13,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::http::{Http, Sink};
-use super::{Endpoint, Provider, ProviderError};
+use super::{Ask, Endpoint, ProviderError};
 use crate::model::chat::{ModelReply, ModelRequest};
 
 /// The name of this wire in reasoning blocks.
@@ -40,7 +39,9 @@ impl Anthropic {
         let http = Http::new(&endpoint, "messages", auth)?;
         Ok(Self { http, extra: endpoint.extra_body()? })
     }
+}
 
+impl Ask for Anthropic {
     async fn ask(
         &self,
         request: &ModelRequest,
@@ -49,17 +50,6 @@ impl Anthropic {
     ) -> Result<ModelReply, ProviderError> {
         let body = request::body(request, &self.extra)?;
         self.http.ask(body, &request.model, stream::Stream::default(), sink, cancel).await
-    }
-}
-
-impl Provider for Anthropic {
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        sink: &'a mut Sink<'_>,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
-        self.ask(request, sink, cancel).boxed()
     }
 }
 

@@ -10,14 +10,13 @@ mod stream;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::future::{BoxFuture, FutureExt};
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderName};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::http::{Http, Sink};
-use super::{Endpoint, ErrorClass, OutputLimitField, Provider, ProviderError};
+use super::{Ask, Endpoint, ErrorClass, OutputLimitField, ProviderError};
 use crate::model::chat::{ModelReply, ModelRequest};
 
 /// The name of this wire in reasoning blocks.
@@ -53,26 +52,6 @@ impl OpenaiChat {
         })
     }
 
-    async fn ask(
-        &self,
-        request: &ModelRequest,
-        sink: &mut Sink<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<ModelReply, ProviderError> {
-        loop {
-            let options = request::Options {
-                completion_limit: self.completion_limit.load(Ordering::Relaxed),
-                usage: self.usage.load(Ordering::Relaxed),
-            };
-            let body = request::body(request, options, &self.extra)?;
-            let answer = stream::Stream::default();
-            match self.http.ask(body, &request.model, answer, sink, cancel).await {
-                Err(error) if self.learn(&error, options) => {}
-                result => return result,
-            }
-        }
-    }
-
     /// Learns from a refused form; true when the request is worth sending again in another form.
     /// Each thing is learnt once, so that this ends.
     fn learn(&self, error: &ProviderError, sent: request::Options) -> bool {
@@ -96,14 +75,25 @@ impl OpenaiChat {
     }
 }
 
-impl Provider for OpenaiChat {
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        sink: &'a mut Sink<'_>,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
-        self.ask(request, sink, cancel).boxed()
+impl Ask for OpenaiChat {
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        sink: &mut Sink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<ModelReply, ProviderError> {
+        loop {
+            let options = request::Options {
+                completion_limit: self.completion_limit.load(Ordering::Relaxed),
+                usage: self.usage.load(Ordering::Relaxed),
+            };
+            let body = request::body(request, options, &self.extra)?;
+            let answer = stream::Stream::default();
+            match self.http.ask(body, &request.model, answer, sink, cancel).await {
+                Err(error) if self.learn(&error, options) => {}
+                result => return result,
+            }
+        }
     }
 }
 

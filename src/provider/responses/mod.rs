@@ -10,13 +10,12 @@ mod stream;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::http::{Http, Sink};
 use super::openai::{auth, names_unknown};
-use super::{Endpoint, ErrorClass, Provider, ProviderError};
+use super::{Ask, Endpoint, ErrorClass, ProviderError};
 use crate::model::chat::{ModelReply, ModelRequest};
 
 /// The name of this wire in raw blocks.
@@ -41,26 +40,6 @@ impl OpenaiResponses {
             ids: AtomicBool::new(true),
             extra: endpoint.extra_body()?,
         })
-    }
-
-    async fn ask(
-        &self,
-        request: &ModelRequest,
-        sink: &mut Sink<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<ModelReply, ProviderError> {
-        loop {
-            let options = request::Options {
-                encrypted: self.encrypted.load(Ordering::Relaxed),
-                ids: self.ids.load(Ordering::Relaxed),
-            };
-            let body = request::body(request, options, &self.extra)?;
-            let answer = stream::Stream::default();
-            match self.http.ask(body, &request.model, answer, sink, cancel).await {
-                Err(error) if self.learn(&error, options) => {}
-                result => return result,
-            }
-        }
     }
 
     /// Learns from a refused form; true when the request is worth sending again in another form.
@@ -89,14 +68,25 @@ fn refuses_encrypted(message: &str) -> bool {
     said && refused.iter().any(|word| message.contains(word)) || names_unknown(message, "include")
 }
 
-impl Provider for OpenaiResponses {
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        sink: &'a mut Sink<'_>,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
-        self.ask(request, sink, cancel).boxed()
+impl Ask for OpenaiResponses {
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        sink: &mut Sink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<ModelReply, ProviderError> {
+        loop {
+            let options = request::Options {
+                encrypted: self.encrypted.load(Ordering::Relaxed),
+                ids: self.ids.load(Ordering::Relaxed),
+            };
+            let body = request::body(request, options, &self.extra)?;
+            let answer = stream::Stream::default();
+            match self.http.ask(body, &request.model, answer, sink, cancel).await {
+                Err(error) if self.learn(&error, options) => {}
+                result => return result,
+            }
+        }
     }
 }
 

@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +22,7 @@ pub use script::{
 };
 
 use super::http::Sink;
-use super::{ErrorClass, Provider, ProviderError};
+use super::{Ask, ErrorClass, ProviderError};
 use crate::model::Usage;
 use crate::model::chat::{Block, Delta, ModelReply, ModelRequest, Purpose, ReplyStop};
 
@@ -44,6 +43,18 @@ impl Scripted {
         Self { script, faults: Mutex::default() }
     }
 
+    /// The fault that is due for this question, if one is.
+    fn fault<'a>(&self, request: &ModelRequest, answer: &'a Answer) -> Option<&'a Fault> {
+        let question = format!("{:?}", request.purpose);
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = faults.entry(question).or_default();
+        let fault = answer.faults.get(*given);
+        *given += usize::from(fault.is_some());
+        fault.or(answer.error.as_ref())
+    }
+}
+
+impl Ask for Scripted {
     async fn ask(
         &self,
         request: &ModelRequest,
@@ -64,27 +75,6 @@ impl Scripted {
                 Ok(reply)
             }
         }
-    }
-
-    /// The fault that is due for this question, if one is.
-    fn fault<'a>(&self, request: &ModelRequest, answer: &'a Answer) -> Option<&'a Fault> {
-        let question = format!("{:?}", request.purpose);
-        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        let given = faults.entry(question).or_default();
-        let fault = answer.faults.get(*given);
-        *given += usize::from(fault.is_some());
-        fault.or(answer.error.as_ref())
-    }
-}
-
-impl Provider for Scripted {
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        sink: &'a mut Sink<'_>,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
-        self.ask(request, sink, cancel).boxed()
     }
 }
 

@@ -1,5 +1,6 @@
 use tokio_util::sync::CancellationToken;
 
+use super::super::Provider;
 use super::*;
 use crate::model::LaneId;
 use crate::model::chat::{Message, Purpose, Role};

@@ -21,6 +21,8 @@ mod table;
 pub use client::{Life, Mounted, Warden, WardenOptions};
 pub use table::Reaped;
 
+pub(crate) use output::Output;
+
 pub(super) use client::{Started, secret};
 pub(super) use server::serve;
 

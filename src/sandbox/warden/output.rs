@@ -38,6 +38,21 @@ impl Output {
         self.dropped += (skipped + excess) as u64;
     }
 
+    /// How many bytes were added altogether.
+    pub(crate) fn written(&self) -> u64 {
+        (self.head.len() + self.tail.len()) as u64 + self.dropped
+    }
+
+    /// The first bytes.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The last bytes of those that came after the head.
+    pub(crate) fn tail(&self) -> &VecDeque<u8> {
+        &self.tail
+    }
+
     /// What was kept, and how many bytes are missing between the head and the tail.
     pub(crate) fn finish(self) -> (Vec<u8>, u64) {
         let mut kept = self.head;
