@@ -12,6 +12,7 @@ mod decide;
 mod digest;
 mod early;
 mod error;
+mod estimate;
 mod fingerprint;
 mod frame;
 mod heal;
@@ -25,6 +26,7 @@ pub mod python;
 mod replay;
 mod resume;
 mod run;
+mod servers;
 mod side;
 mod stages;
 mod survey;
@@ -42,11 +44,12 @@ pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
 pub use digest::{digest_of, unfinished};
 pub use error::PipelineError;
+pub use estimate::{Estimate, estimate, unkept};
 pub use fingerprint::fingerprint;
 pub use frame::Frame;
 pub use layers::check_judges;
 pub use memory::{Memory, Recall};
-pub use models::{Estimate, Models, estimate, unpriced};
+pub use models::Models;
 pub use phases::{
     Admit, Aside, Attempt, Failed, Fuse, Heard, Judge, Phases, Proposal, Prove, Side, Survivor,
     Weigh, Weighed, Work,
@@ -54,5 +57,6 @@ pub use phases::{
 pub use replay::replay;
 pub use resume::{Continuation, begin_rejudge, resume};
 pub use run::{Assignment, Given, Stopped, execute};
+pub use servers::{HeaderView, ServerView, servers};
 pub use survey::{CONFIG_FILE, OVERRIDES_DIR, Survey};
 pub use tell::Teller;

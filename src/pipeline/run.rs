@@ -76,7 +76,13 @@ pub async fn execute(
     cancel: &CancellationToken,
 ) -> Result<RunRecord, PipelineError> {
     let mut run = Run::begin(order, phases, dir, tell, cancel)?;
-    let decision = run.stages().await?;
+    let decision = run.stages().await;
+    if decision.is_err() {
+        // Nobody wants to know any more what a gate says.
+        cancel.cancel();
+    }
+    phases.prove.settled().await;
+    let decision = decision?;
     run.aside(&decision).await?;
     run.finish(decision)
 }
@@ -432,6 +438,7 @@ impl<'a> Run<'a> {
 
     fn finish(mut self, decision: Decision) -> Result<RunRecord, PipelineError> {
         self.warn_of_gaps(&decision);
+        self.warn_of_broken_calls();
         self.tell.send(RunEvent::Decided { decision: decision.clone() });
         let signal = self.stopped.get().copied();
         self.record.exit = signal.unwrap_or_else(|| exit_of(&decision, &self.record.candidates));
@@ -465,6 +472,20 @@ impl<'a> Run<'a> {
         let ballots: Vec<Usage> = self.record.ballots.iter().map(|ballot| ballot.usage).collect();
         lanes.into_iter().for_each(|usage| self.count("workers", usage));
         ballots.into_iter().for_each(|usage| self.count("judges", usage));
+    }
+
+    /// What may have been paid without being counted is said.
+    fn warn_of_broken_calls(&mut self) {
+        match self.tell.broken_off() {
+            0 => {}
+            count => self.warn(
+                "possibly-charged",
+                format!(
+                    "{count} calls broke off after their server had begun, and nobody knows what it charges \
+                     for them: that is not in the sums, and those that were asked again may be charged twice"
+                ),
+            ),
+        }
     }
 
     /// A winner beside candidates that could not be proved is told as such.

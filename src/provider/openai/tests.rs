@@ -148,6 +148,20 @@ fn stops_are_told_apart() {
 }
 
 #[test]
+fn images_in_an_answer_are_left_out_and_never_sent() {
+    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}});
+    let part = |text: &str| json!({"type": "text", "text": text});
+    let deltas = [
+        json!({"content": [part("a "), image, part("b")]}),
+        json!({"content": " c", "images": [image]}),
+    ];
+    let reply = ok(&answer(&deltas, "stop"));
+    assert_eq!((reply.text().as_str(), reply.blocks.len()), ("a b c", 1));
+    let next = said(&answered(reply, request()));
+    assert!(!next.to_string().contains("image"), "{next}");
+}
+
+#[test]
 fn an_error_inside_the_stream_is_an_error() {
     let begun = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n";
     let error = "data: {\"id\":\"g\",\"error\":{\"code\":502,\"message\":\"Provider disconnected\"},\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"},\"finish_reason\":\"error\"}]}\n\ndata: [DONE]\n\n";
