@@ -15,6 +15,7 @@ mod error;
 mod estimate;
 mod fingerprint;
 mod frame;
+mod gaps;
 mod heal;
 mod judging;
 mod layers;

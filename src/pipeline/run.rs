@@ -14,8 +14,8 @@ use super::{Phases, PipelineError, Survivor};
 use crate::journal::{Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
     Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
-    Exit, Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
-    Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+    Exit, Family, GateReport, Kind, LaneId, NoWinner, Plan, RECORD_VERSION, RULES_VERSION, Refuted,
+    RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
 use crate::select::Doubt;
 
@@ -472,34 +472,6 @@ impl<'a> Run<'a> {
         let ballots: Vec<Usage> = self.record.ballots.iter().map(|ballot| ballot.usage).collect();
         lanes.into_iter().for_each(|usage| self.count("workers", usage));
         ballots.into_iter().for_each(|usage| self.count("judges", usage));
-    }
-
-    /// What may have been paid without being counted is said.
-    fn warn_of_broken_calls(&mut self) {
-        match self.tell.broken_off() {
-            0 => {}
-            count => self.warn(
-                "possibly-charged",
-                format!(
-                    "{count} calls broke off after their server had begun, and nobody knows what it charges \
-                     for them: that is not in the sums, and those that were asked again may be charged twice"
-                ),
-            ),
-        }
-    }
-
-    /// A winner beside candidates that could not be proved is told as such.
-    fn warn_of_gaps(&mut self, decision: &Decision) {
-        let unproved = |row: &&CandidateRecord| {
-            Standing::of(row.admission.tree().is_some(), &row.gates) == Standing::Unproved
-                && row.same_as.is_none()
-        };
-        let count = self.record.candidates.iter().filter(unproved).count();
-        if count > 0 && matches!(decision.outcome, Outcome::Winner { .. }) {
-            let text =
-                format!("the gates could not run on {count} other candidates; they were left out");
-            self.warn("gates-incomplete", text);
-        }
     }
 }
 

