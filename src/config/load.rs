@@ -368,7 +368,9 @@ impl LimitSettings {
 
 impl LaneConfig {
     fn read(&mut self, layer: &mut Layer<'_>, at: &str, table: &DeTable<'_>) {
-        layer.unknown(at, table, &LANE);
+        let known: Vec<&str> = LANE.iter().chain(&super::lane_limits::KEYS).copied().collect();
+        layer.unknown(at, table, &known);
+        self.limits.read(layer, at, table);
         layer.set(at, table, "model", &mut self.model, convert::model);
         layer.set(at, table, "attempts", &mut self.attempts, attempts);
         layer.set(at, table, "temperature", &mut self.temperature, convert::temperature);

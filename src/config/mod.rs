@@ -4,11 +4,13 @@
 //! the trust store, model servers and their keys, lanes. Never here: processes, the process's own
 //! environment or home directory (the caller passes them in).
 
+mod address;
 mod convert;
 mod endpoint;
 mod error;
 mod keep;
 mod lane;
+mod lane_limits;
 mod load;
 mod permit;
 mod providers;
@@ -27,6 +29,7 @@ pub use endpoint::{DeadlineSettings, Header, OutputLimit, RequestSettings};
 pub use error::{ConfigError, Excerpt, Problem};
 pub use keep::{CacheSettings, WorkspaceSettings};
 pub use lane::{DEFAULT_ATTEMPTS, LaneConfig, LaneSpec, MAX_ATTEMPTS, parse_lane, parse_model};
+pub use lane_limits::LaneLimits;
 pub use permit::MAX_UNTRUSTED_TIMEOUT;
 pub use providers::{DEFAULT_MODELS_AS_OF, Price, ProviderConfig, maker};
 pub use setting::Setting;

@@ -68,6 +68,10 @@ const REST: &str = r#"
 # model = "openai:MODEL"
 # attempts = 3
 # fallback = ["ollama:MODEL"]
+# turns = 40            # of each of its workers, in place of [limits]
+# tokens = 200000
+# seconds = 600
+# budget_usd = 0.5
 
 # [judges]
 # enabled = true

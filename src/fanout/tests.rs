@@ -15,6 +15,7 @@ fn lanes(count: usize) -> Vec<LaneRun> {
         family: Family::new("f"),
         temperature: None,
         fallback: Vec::new(),
+        limits: None,
     };
     let run = |index| LaneRun {
         index,

@@ -59,6 +59,17 @@ pub enum Wire {
     Scripted,
 }
 
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OpenaiChat => "openai-chat",
+            Self::OpenaiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Scripted => "scripted",
+        })
+    }
+}
+
 /// A model at a provider, as `PROVIDER:MODEL`.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -93,6 +104,9 @@ pub struct Lane {
     /// Models that take over, in this order, when the server of the one before can't answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<ModelRef>,
+    /// The limits of each of its worker runs, where they are not those of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<WorkerLimits>,
 }
 
 /// Whose output format a gate command writes, so that its diagnostics can be read.
@@ -335,7 +349,7 @@ pub struct Plan {
     pub patch: PatchPlan,
     /// The judges.
     pub judging: JudgePlan,
-    /// Limits of each worker run.
+    /// Limits of each worker run of a lane that has none of its own.
     pub worker_limits: WorkerLimits,
     /// What workers may start. Records of before it was there have the built-in values.
     #[serde(default)]
@@ -367,6 +381,11 @@ impl Plan {
     /// How many worker runs the plan has.
     pub fn attempts(&self) -> u32 {
         self.lanes.iter().map(|lane| lane.attempts).sum()
+    }
+
+    /// The limits of a worker run of `lane`.
+    pub fn limits_of(&self, lane: &Lane) -> WorkerLimits {
+        lane.limits.unwrap_or(self.worker_limits)
     }
 }
 

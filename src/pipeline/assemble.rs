@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::adapters::{GateProve, PatchAdmit};
+use super::adapters::{GateProve, Gated, PatchAdmit};
 use super::cautions;
+use super::estimate::counted_by_tokens;
 use super::frame::Frame;
 use super::heal::Clinic;
 use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, lay};
 use super::memory::Memory;
-use super::models::{Models, counted_by_tokens};
+use super::models::Models;
 use super::python;
 use super::run::{Assignment, Given, Stopped, execute};
 use super::side::side;
@@ -306,6 +307,7 @@ impl Builder {
                 None => None,
             }),
             memory: self.memory.clone(),
+            dir: self.dir.clone(),
             events: self.tell.sink(),
         }))
     }
@@ -371,7 +373,7 @@ impl Builder {
             under_workers: tokio::sync::OnceCell::new(),
             memory: self.memory.clone(),
             dir: self.dir.clone(),
-            done: std::sync::Mutex::default(),
+            gated: Gated::default(),
         })
     }
 

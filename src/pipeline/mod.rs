@@ -12,8 +12,10 @@ mod decide;
 mod digest;
 mod early;
 mod error;
+mod estimate;
 mod fingerprint;
 mod frame;
+mod gaps;
 mod heal;
 mod judging;
 mod layers;
@@ -25,6 +27,7 @@ pub mod python;
 mod replay;
 mod resume;
 mod run;
+mod servers;
 mod side;
 mod stages;
 mod survey;
@@ -42,11 +45,12 @@ pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
 pub use digest::{digest_of, unfinished};
 pub use error::PipelineError;
+pub use estimate::{Estimate, estimate, unkept};
 pub use fingerprint::fingerprint;
 pub use frame::Frame;
 pub use layers::check_judges;
 pub use memory::{Memory, Recall};
-pub use models::{Estimate, Models, estimate, unpriced};
+pub use models::Models;
 pub use phases::{
     Admit, Aside, Attempt, Failed, Fuse, Heard, Judge, Phases, Proposal, Prove, Side, Survivor,
     Weigh, Weighed, Work,
@@ -54,5 +58,6 @@ pub use phases::{
 pub use replay::replay;
 pub use resume::{Continuation, begin_rejudge, resume};
 pub use run::{Assignment, Given, Stopped, execute};
+pub use servers::{HeaderView, ServerView, servers};
 pub use survey::{CONFIG_FILE, OVERRIDES_DIR, Survey};
 pub use tell::Teller;

@@ -80,6 +80,11 @@ pub trait Prove: Send + Sync {
         id: &'a CandidateId,
         tree: &'a TreeId,
     ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>>;
+
+    /// Waits until no gate runs any more: nobody may wait for one that a cancelled run began.
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
 }
 
 /// A survivor as the consensus, the judges and the synthesizer see it.

@@ -14,8 +14,8 @@ use super::{Phases, PipelineError, Survivor};
 use crate::journal::{Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
     Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
-    Exit, Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
-    Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+    Exit, Family, GateReport, Kind, LaneId, NoWinner, Plan, RECORD_VERSION, RULES_VERSION, Refuted,
+    RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
 use crate::select::Doubt;
 
@@ -76,7 +76,13 @@ pub async fn execute(
     cancel: &CancellationToken,
 ) -> Result<RunRecord, PipelineError> {
     let mut run = Run::begin(order, phases, dir, tell, cancel)?;
-    let decision = run.stages().await?;
+    let decision = run.stages().await;
+    if decision.is_err() {
+        // Nobody wants to know any more what a gate says.
+        cancel.cancel();
+    }
+    phases.prove.settled().await;
+    let decision = decision?;
     run.aside(&decision).await?;
     run.finish(decision)
 }
@@ -432,6 +438,7 @@ impl<'a> Run<'a> {
 
     fn finish(mut self, decision: Decision) -> Result<RunRecord, PipelineError> {
         self.warn_of_gaps(&decision);
+        self.warn_of_broken_calls();
         self.tell.send(RunEvent::Decided { decision: decision.clone() });
         let signal = self.stopped.get().copied();
         self.record.exit = signal.unwrap_or_else(|| exit_of(&decision, &self.record.candidates));
@@ -465,20 +472,6 @@ impl<'a> Run<'a> {
         let ballots: Vec<Usage> = self.record.ballots.iter().map(|ballot| ballot.usage).collect();
         lanes.into_iter().for_each(|usage| self.count("workers", usage));
         ballots.into_iter().for_each(|usage| self.count("judges", usage));
-    }
-
-    /// A winner beside candidates that could not be proved is told as such.
-    fn warn_of_gaps(&mut self, decision: &Decision) {
-        let unproved = |row: &&CandidateRecord| {
-            Standing::of(row.admission.tree().is_some(), &row.gates) == Standing::Unproved
-                && row.same_as.is_none()
-        };
-        let count = self.record.candidates.iter().filter(unproved).count();
-        if count > 0 && matches!(decision.outcome, Outcome::Winner { .. }) {
-            let text =
-                format!("the gates could not run on {count} other candidates; they were left out");
-            self.warn("gates-incomplete", text);
-        }
     }
 }
 

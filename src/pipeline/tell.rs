@@ -1,5 +1,6 @@
 //! Telling listeners and the journal the same story.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::journal::{Entry, JournalError, RunDir};
@@ -13,6 +14,8 @@ use super::PipelineError;
 pub struct Teller {
     sink: EventSink,
     failed: Arc<Mutex<Option<JournalError>>>,
+    /// Calls that broke off and may have been charged.
+    broken_off: Arc<AtomicU64>,
 }
 
 impl Teller {
@@ -29,7 +32,7 @@ impl Teller {
             // Whoever listens is no less a stranger than whoever reads the journal.
             listener.send(dir.masked(&event).unwrap_or(event));
         });
-        Self { sink, failed }
+        Self { sink, failed, broken_off: Arc::default() }
     }
 
     /// The sink for others.
@@ -45,6 +48,16 @@ impl Teller {
     /// Keeps a failure to write for the next check.
     pub fn fail(&self, error: JournalError) {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// Counts a call that broke off after its server had begun.
+    pub fn broke_off(&self) {
+        self.broken_off.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many there were since the beginning.
+    pub fn broken_off(&self) -> u64 {
+        self.broken_off.load(Ordering::SeqCst)
     }
 
     /// Tells of a warning.

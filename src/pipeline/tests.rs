@@ -143,6 +143,7 @@ fn plan(attempts: u32) -> Plan {
         family: Family::new("f"),
         temperature: None,
         fallback: Vec::new(),
+        limits: None,
     };
     Plan {
         task: Some(Task { text: "t".into(), source: TaskSource::Demo }),
