@@ -105,11 +105,18 @@ fn ceilings(plan: &Plan) -> Ceilings {
 /// The providers that a plan names, each once.
 pub(super) fn provider_names(plan: &Plan) -> Vec<String> {
     let lanes = plan.lanes.iter().flat_map(models_of);
-    let judging = plan.judging.models.iter().chain(plan.judging.synth.as_ref()).chain(&plan.side);
-    let mut names: Vec<String> = lanes.chain(judging).map(|model| model.provider.clone()).collect();
+    let mut names: Vec<String> =
+        lanes.chain(others(plan)).map(|model| model.provider.clone()).collect();
     names.sort();
     names.dedup();
     names
+}
+
+/// The models of all roles but the workers'.
+fn others(plan: &Plan) -> impl Iterator<Item = &ModelRef> {
+    let judging = &plan.judging;
+    let duels = judging.duels.as_ref().map(|duels| &duels.model);
+    judging.models.iter().chain(&judging.synth).chain(duels).chain(&plan.design).chain(&plan.side)
 }
 
 /// The models of a lane: its own, then those that can take over.
@@ -240,7 +247,7 @@ impl Ask for Recorded {
 /// The models of a plan whose price is not known, so that no budget can be kept with them.
 pub fn unpriced(plan: &Plan, config: &Config) -> Vec<ModelRef> {
     let lanes = plan.lanes.iter().flat_map(models_of);
-    let all = lanes.chain(&plan.judging.models).chain(&plan.judging.synth).chain(&plan.side);
+    let all = lanes.chain(others(plan));
     let unknown = |model: &&ModelRef| {
         let provider = config.provider(&model.provider).ok();
         provider.and_then(|provider| pricing(provider).most(&model.model, 1, 1)).is_none()
@@ -279,17 +286,35 @@ pub fn estimate(plan: &Plan, config: &Config, given: usize) -> Estimate {
     }
     let candidates =
         (u64::from(plan.attempts()) + given as u64).min(u64::from(plan.judging.finalists.max(2)));
-    // The synthesizer's candidate meets the winner in one more pair.
-    let pairs =
-        candidates * candidates.saturating_sub(1) / 2 + u64::from(plan.judging.synth.is_some());
-    let judges = plan.judging.judges.len() as u64;
+    let several = candidates > 1;
+    // The synthesizer's candidate meets the winner in one more pair, and so do a change and its padded copy;
+    // the pair of each duel meets once more.
+    let duels = plan.judging.duels.as_ref().filter(|_| several);
+    let pairs = candidates * candidates.saturating_sub(1) / 2
+        + u64::from(plan.judging.synth.is_some())
+        + u64::from(several)
+        + duels.map_or(0, |duels| u64::from(duels.most));
+    // One judge alone is answered for by two models.
+    let voices = if plan.judging.judges.len() == 1 { plan.judging.models.len().min(2) } else { 1 };
+    let judges = (plan.judging.judges.len() * voices) as u64;
+    let skeptics = if plan.judging.skeptics && several { candidates } else { 0 };
     let models = plan.judging.models.len().max(1) as u64;
     for model in &plan.judging.models {
         // Both orders, and each invalid reply is asked again once.
-        total.add(config, plan, model, (pairs * judges * 2 * 2).div_ceil(models));
+        total.add(config, plan, model, (pairs * judges * 2 * 2 + skeptics).div_ceil(models));
     }
-    for two in plan.judging.synth.iter().chain(&plan.side) {
-        total.add(config, plan, two, 2);
+    if let Some(synth) = &plan.judging.synth {
+        // An invalid reply is asked again once; so is each mending.
+        total.add(config, plan, synth, 2 * (1 + u64::from(plan.judging.fix_rounds)));
+    }
+    if let Some(side) = &plan.side {
+        total.add(config, plan, side, 2);
+    }
+    if let Some(duels) = duels {
+        total.add(config, plan, &duels.model, u64::from(duels.most));
+    }
+    if let Some(design) = &plan.design {
+        total.add(config, plan, design, 1);
     }
     total
 }

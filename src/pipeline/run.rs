@@ -13,9 +13,10 @@ use super::tell::Teller;
 use super::{Phases, PipelineError, Survivor};
 use crate::journal::{Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
-    Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
-    Exit, Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
-    Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+    Admission, ArtifactId, BaseRecord, Basis, Candidate, CandidateId, CandidateRecord, Decision,
+    Enough, Exit, Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION,
+    RULES_VERSION, Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage,
+    Warning,
 };
 use crate::select::Doubt;
 
@@ -158,9 +159,12 @@ impl<'a> Run<'a> {
         let decision = match survivors.as_slice() {
             [] => no_survivor(&self.record.lanes, &self.record.candidates),
             [only] => self.row(&only.id).and_then(only_survivor).unwrap_or_else(|| self.cut_off()),
-            _ => self.choose(&survivors).await?,
+            _ => {
+                let (decision, finalists) = self.choose(&survivors).await?;
+                return self.fuse(decision, &finalists).await;
+            }
         };
-        self.fuse(decision, &survivors).await
+        Ok(decision)
     }
 
     /// Gates on the base. A base on which they can't run ends the run before any model is paid.
@@ -346,8 +350,12 @@ impl<'a> Run<'a> {
         self.record.candidates.iter().find(|row| row.candidate.id == *id)
     }
 
-    /// The choice among several survivors: agreement first, then the judges if there are any.
-    async fn choose(&mut self, survivors: &[Survivor]) -> Result<Decision, PipelineError> {
+    /// The choice among several survivors: agreement first, then the judges if there are any. The finalists
+    /// come back with every fact that judges had.
+    async fn choose(
+        &mut self,
+        survivors: &[Survivor],
+    ) -> Result<(Decision, Vec<Survivor>), PipelineError> {
         self.begin_stage(Stage::Weigh, Some(survivors.len() as u32))?;
         let weighed = self.phases.weigh.weigh(survivors)?;
         for (survivor, score) in survivors.iter().zip(&weighed.scores) {
@@ -359,9 +367,14 @@ impl<'a> Run<'a> {
             finalist.facts = at.and_then(|at| weighed.facts.get(at)).cloned().unwrap_or_default();
         }
         self.doubt(&mut finalists).await?;
-        let judged = self.judge(&finalists).await?;
+        let judged = self.settle(&mut finalists).await?;
         self.begin_stage(Stage::Decide, None)?;
-        Ok(decide(weighed.choice, judged))
+        let mut decision = decide(weighed.choice, judged);
+        decision.evidence.extend(self.duel_evidence());
+        if let Some(doubt) = weighed.trust_doubt.filter(|_| is_by_evidence(&decision)) {
+            self.warn("trusted-alone", doubt);
+        }
+        Ok((decision, finalists))
     }
 
     fn set_score(&mut self, id: &CandidateId, score: Option<f64>) {
@@ -498,6 +511,9 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         lanes: Vec::new(),
         candidates: Vec::new(),
         ballots: Vec::new(),
+        controls: Vec::new(),
+        duels: Vec::new(),
+        design: None,
         decision: none(NoWinner::NoCandidates, Vec::new(), String::new()),
         warnings: order.warnings,
         usage: Usage::default(),
@@ -510,6 +526,11 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         resumed: None,
         rejudges: order.rejudges,
     }
+}
+
+/// Whether agreement and trust alone chose a winner.
+fn is_by_evidence(decision: &Decision) -> bool {
+    decision.winner().is_some() && decision.basis == Some(Basis::Evidence)
 }
 
 /// A journal begins with what is to be done; one that goes on says so.

@@ -16,7 +16,9 @@ use super::{Attempt, PipelineError, Work};
 use crate::fanout::LaneRun;
 use crate::fence::Fencer;
 use crate::jobs::{JobBook, JobTable, RunScope, mint_token};
-use crate::model::{EventSink, ModelRef, Plan, RunEvent, RunToken, Stop, Unanswered, Usage};
+use crate::model::{
+    CommandSpec, EventSink, GatePlan, ModelRef, Plan, RunEvent, RunToken, Stop, Unanswered, Usage,
+};
 use crate::patch;
 use crate::prompt::{GateCommand, Instructions, Templates, WorkerSystem, WorkerTask, variation};
 use crate::provider::{ErrorClass, Provider};
@@ -275,18 +277,13 @@ impl Shop {
     }
 
     fn task(&self, run: &LaneRun) -> WorkerTask {
-        let gates = &self.plan.gates;
-        let named = [("typecheck", &gates.check), ("tests", &gates.test)];
-        let gate = |(name, command): (&str, &Option<crate::model::CommandSpec>)| {
-            let command = command.as_ref()?;
-            Some(GateCommand { name: name.to_owned(), command: command.line.clone() })
-        };
         WorkerTask {
             task: self.plan.task.as_ref().map(|task| task.text.clone()).unwrap_or_default(),
             instructions: self.instructions.clone(),
-            gates: named.into_iter().filter_map(gate).collect(),
-            dir: gates.dir.clone(),
+            gates: gate_commands(&self.plan.gates),
+            dir: self.plan.gates.dir.clone(),
             prior: self.prior.clone(),
+            design: run.design.as_deref().map(str::to_owned),
             hint: variation(run.attempt).map(str::to_owned),
         }
     }
@@ -301,6 +298,16 @@ impl Shop {
         };
         blocking(read).await?.map_err(workspace_failure)
     }
+}
+
+/// The commands that a candidate has to pass, as models are told of them.
+pub(super) fn gate_commands(gates: &GatePlan) -> Vec<GateCommand> {
+    let named = [("typecheck", &gates.check), ("tests", &gates.test)];
+    let gate = |(name, command): (&str, &Option<CommandSpec>)| {
+        let command = command.as_ref()?;
+        Some(GateCommand { name: name.to_owned(), command: command.line.clone() })
+    };
+    named.into_iter().filter_map(gate).collect()
 }
 
 async fn blocking<T: Send + 'static>(

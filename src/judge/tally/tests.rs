@@ -18,6 +18,7 @@ fn ballot(judge: usize, left: usize, right: usize, order: Order, choice: Choice)
         vetoes: Vec::new(),
         reason: String::new(),
         evidence: Vec::new(),
+        duel: None,
         usage: Usage::default(),
     }
 }
@@ -44,6 +45,7 @@ fn rules(judges: usize) -> TallyRules {
         veto_judges: ids().take(3).collect(),
         threshold: TallyRules::THRESHOLD,
         steering: BTreeSet::new(),
+        void: BTreeSet::new(),
     }
 }
 

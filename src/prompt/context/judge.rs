@@ -1,5 +1,6 @@
 //! What a judge is told.
 
+use super::duel::DuelView;
 use super::{ANSWER_BYTES, DIFF_BYTES, Fields, GATE_BYTES, QUOTE_BYTES, lines, optional, trusted};
 use crate::fence::{Boundary, FenceOptions, Keep, Untrusted};
 use crate::prompt::{Field, PromptContext};
@@ -156,6 +157,8 @@ pub struct JudgeTask {
     pub task: Option<String>,
     /// The two candidates, in the order shown.
     pub candidates: [CandidateView; 2],
+    /// Tests that told these two apart, or did not.
+    pub duels: Vec<DuelView>,
     /// What the reply has to repeat.
     pub nonce: String,
 }
@@ -174,6 +177,7 @@ impl PromptContext for JudgeTask {
             ("veto", optional(self.veto.as_deref())),
             ("task", optional(self.task.as_deref().map(str::trim))),
             ("candidates", Field::List(candidates)),
+            ("duels", Field::List(self.duels.iter().map(DuelView::fields).collect())),
             ("nonce", trusted(&self.nonce)),
         ]
     }
