@@ -12,9 +12,7 @@ use super::panel::JudgeModel;
 use crate::fence::Fencer;
 use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop, ToolChoice};
 use crate::model::{CandidateId, Duel, TestEnd, Usage};
-use crate::prompt::{
-    CandidateView, DuelSystem, DuelTask, DuelView, PromptError, SynthFile, Templates,
-};
+use crate::prompt::{DuelSystem, DuelTask, DuelView, PromptError, SynthFile, Templates};
 
 /// The longest reason of a model that declines, in characters.
 const LONGEST_REASON: usize = 300;
@@ -90,14 +88,6 @@ pub async fn write_test(input: &DuelInput<'_>) -> Result<Written, PromptError> {
 }
 
 fn task(input: &DuelInput<'_>) -> DuelTask {
-    // Its author's words would argue for it; a test is to look at what it does.
-    let see = |finalist: &Finalist, name: &str| CandidateView {
-        answer: None,
-        claims: Vec::new(),
-        refuted: Vec::new(),
-        gates: Vec::new(),
-        ..view(finalist, name, None)
-    };
     let file = |(path, contents): &(String, String)| SynthFile {
         path: path.clone(),
         contents: contents.clone(),
@@ -109,7 +99,7 @@ fn task(input: &DuelInput<'_>) -> DuelTask {
         by_path: input.command.contains(PATH),
         dir: input.dir.to_owned(),
         before: input.before.clone(),
-        candidates: vec![see(left, "A"), see(right, "B")],
+        candidates: vec![view(left, "A", None), view(right, "B", None)],
         files: input.files.iter().map(file).collect(),
     }
 }

@@ -166,7 +166,7 @@ impl Question<'_> {
             vetoes: Vec::new(),
             reason: String::new(),
             evidence: Vec::new(),
-            duel: None,
+            duel: self.duel,
             usage,
         }
     }

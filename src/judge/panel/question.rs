@@ -71,6 +71,8 @@ pub(super) struct Question<'a> {
     pub(super) ids: [&'a CandidateId; 2],
     pub(super) shown: [&'a Finalist; 2],
     pub(super) order: Order,
+    /// The duel that its judge is told of.
+    pub(super) duel: Option<u32>,
     pub(super) ballot: [String; 2],
     pub(super) nonce: String,
     pub(super) system: String,
@@ -118,6 +120,7 @@ impl<'a> Question<'a> {
             ids: [&seat.left.id, &seat.right.id],
             shown,
             order: seat.order,
+            duel: input.duels.last().map(|duel| duel.number),
             ballot,
             nonce,
             system: system.to_owned(),

@@ -32,7 +32,7 @@ pub struct DuelTask {
     pub dir: String,
     /// What came of earlier duels of the run, in the engine's words.
     pub before: Vec<String>,
-    /// The two, `A` and `B`.
+    /// The two, `A` and `B`; nothing is shown of their authors' words.
     pub candidates: Vec<CandidateView>,
     /// Files of the base.
     pub files: Vec<SynthFile>,
@@ -45,7 +45,7 @@ impl PromptContext for DuelTask {
 
     fn fields(&self) -> Fields {
         let dir = Some(inline(&self.dir)).filter(|dir| !dir.is_empty());
-        let candidates = self.candidates.iter().map(CandidateView::fields).collect();
+        let candidates = self.candidates.iter().map(CandidateView::change_fields).collect();
         vec![
             ("task", optional(self.task.as_deref().map(str::trim))),
             ("command", trusted(inline(&self.command))),

@@ -103,6 +103,16 @@ pub struct CandidateView {
 }
 
 impl CandidateView {
+    /// Its name, its facts and its change: for a reader that is to see none of its author's words.
+    pub(super) fn change_fields(&self) -> Fields {
+        let diff = Untrusted::at(Boundary::Diff, &self.name, &self.diff);
+        vec![
+            ("name", trusted(&self.name)),
+            ("facts", lines(&self.facts)),
+            ("diff", Field::Cut(diff, FenceOptions::cut(DIFF_BYTES, Keep::Ends))),
+        ]
+    }
+
     /// The fields of a candidate, in the order in which templates show them.
     pub(super) fn fields(&self) -> Fields {
         let foreign = |boundary, which: &str, text: &str, max, keep| {
