@@ -9,6 +9,7 @@ mod base_files;
 mod cautions;
 mod changed;
 mod checkup;
+mod choice;
 mod decide;
 mod design;
 mod digest;

@@ -6,19 +6,17 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::decide::{Standing, decide, exit_of, gated, no_survivor, none, only_survivor};
+use super::decide::{Standing, exit_of, gated, no_survivor, none, only_survivor};
 use super::early::Early;
 use super::memory::Memory;
 use super::tell::Teller;
 use super::{Phases, PipelineError, Survivor};
 use crate::journal::{Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
-    Admission, ArtifactId, BaseRecord, Basis, Candidate, CandidateId, CandidateRecord, Decision,
-    Enough, Exit, Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION,
-    RULES_VERSION, Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage,
-    Warning,
+    Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
+    Exit, Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
+    Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
-use crate::select::Doubt;
 
 /// A diff that was made elsewhere.
 #[derive(Clone, Debug)]
@@ -350,34 +348,7 @@ impl<'a> Run<'a> {
         self.record.candidates.iter().find(|row| row.candidate.id == *id)
     }
 
-    /// The choice among several survivors: agreement first, then the judges if there are any. The finalists
-    /// come back with every fact that judges had.
-    async fn choose(
-        &mut self,
-        survivors: &[Survivor],
-    ) -> Result<(Decision, Vec<Survivor>), PipelineError> {
-        self.begin_stage(Stage::Weigh, Some(survivors.len() as u32))?;
-        let weighed = self.phases.weigh.weigh(survivors)?;
-        for (survivor, score) in survivors.iter().zip(&weighed.scores) {
-            self.set_score(&survivor.id, *score);
-        }
-        let mut finalists = self.finalists(survivors, &weighed.scores);
-        for finalist in &mut finalists {
-            let at = survivors.iter().position(|survivor| survivor.id == finalist.id);
-            finalist.facts = at.and_then(|at| weighed.facts.get(at)).cloned().unwrap_or_default();
-        }
-        self.doubt(&mut finalists).await?;
-        let judged = self.settle(&mut finalists).await?;
-        self.begin_stage(Stage::Decide, None)?;
-        let mut decision = decide(weighed.choice, judged);
-        decision.evidence.extend(self.duel_evidence());
-        if let Some(doubt) = weighed.trust_doubt.filter(|_| is_by_evidence(&decision)) {
-            self.warn("trusted-alone", doubt);
-        }
-        Ok((decision, finalists))
-    }
-
-    fn set_score(&mut self, id: &CandidateId, score: Option<f64>) {
+    pub(super) fn set_score(&mut self, id: &CandidateId, score: Option<f64>) {
         if let Some(row) = self.record.candidates.iter_mut().find(|row| row.candidate.id == *id) {
             row.score = score;
         }
@@ -387,23 +358,6 @@ impl<'a> Run<'a> {
         if let Some(row) = self.record.candidates.iter_mut().find(|row| row.candidate.id == *id) {
             row.refuted = refuted;
         }
-    }
-
-    /// The survivors whose gates leave the least to doubt and with the highest scores, at most as many
-    /// as the plan lets meet; in plan order.
-    fn finalists(&self, survivors: &[Survivor], scores: &[Option<f64>]) -> Vec<Survivor> {
-        let score = |at: usize| scores.get(at).copied().flatten().unwrap_or(0.0);
-        let doubt = |at: usize| {
-            let doubt = Doubt::of(&survivors[at].gates, &survivors[at].flags);
-            (doubt.failing(), !doubt.codes.is_empty(), doubt.shaky)
-        };
-        let mut order: Vec<usize> = (0..survivors.len()).collect();
-        order.sort_by(|a, b| {
-            doubt(*a).cmp(&doubt(*b)).then(score(*b).total_cmp(&score(*a))).then(a.cmp(b))
-        });
-        order.truncate(self.record.plan.judging.finalists.max(2) as usize);
-        order.sort_unstable();
-        order.into_iter().map(|at| survivors[at].clone()).collect()
     }
 
     pub(super) fn set_gates(&mut self, id: &CandidateId, gates: Vec<GateReport>) {
@@ -526,11 +480,6 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         resumed: None,
         rejudges: order.rejudges,
     }
-}
-
-/// Whether agreement and trust alone chose a winner.
-fn is_by_evidence(decision: &Decision) -> bool {
-    decision.winner().is_some() && decision.basis == Some(Basis::Evidence)
 }
 
 /// A journal begins with what is to be done; one that goes on says so.
