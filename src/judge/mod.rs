@@ -21,7 +21,7 @@ pub use duel::{DuelInput, DuelText, Written, duel_fact, write_test};
 pub use facts::{Finalist, facts};
 pub use panel::{JudgeModel, Panel, PanelInput, panel};
 pub use skeptic::{Doubted, SkepticInput, doubt};
-pub use steering::steering;
+pub use steering::{speaks, steering};
 pub use tally::{Doubt, PairResult, Standing, Tally, TallyOutcome, TallyRules, Voter, tally};
 
 pub(crate) use facts::{gate_fact, gate_name, view};

@@ -5,6 +5,7 @@ use super::decide::decide;
 use super::run::Run;
 use super::{PipelineError, Survivor};
 use crate::model::{Basis, Decision, Stage};
+use crate::prompt::DIFF_BYTES;
 use crate::select::Doubt;
 
 impl Run<'_> {
@@ -25,6 +26,7 @@ impl Run<'_> {
             finalist.facts = at.and_then(|at| weighed.facts.get(at)).cloned().unwrap_or_default();
         }
         self.doubt(&mut finalists).await?;
+        self.warn_of_cuts(&finalists);
         let judged = self.settle(&mut finalists).await?;
         self.begin_stage(Stage::Decide, None)?;
         let mut decision = decide(weighed.choice, judged);
@@ -33,6 +35,25 @@ impl Run<'_> {
             self.warn("trusted-alone", doubt);
         }
         Ok((decision, finalists))
+    }
+
+    /// Nobody loses silently because a part of its change was not shown: judges are told, and so is who reads
+    /// the record.
+    fn warn_of_cuts(&mut self, finalists: &[Survivor]) {
+        let is_cut = |one: &&Survivor| one.diff.len() > DIFF_BYTES;
+        let cut = finalists
+            .iter()
+            .filter(is_cut)
+            .map(|one| format!("{} ({} bytes)", one.id, one.diff.len()));
+        let cut: Vec<String> = cut.collect();
+        if !cut.is_empty() && self.phases.judge.is_some() {
+            let text = format!(
+                "judges saw beginning and end of these changes, {DIFF_BYTES} bytes of each: {}; `bakeoff diff` shows \
+                 them whole",
+                cut.join(", ")
+            );
+            self.warn("judged-in-part", text);
+        }
     }
 
     /// The survivors whose gates leave the least to doubt and with the highest scores, at most as many

@@ -16,7 +16,7 @@ use super::memory::Memory;
 use super::{Duels, Pairing, PipelineError, Survivor};
 use crate::gate::{DuelTest, duel_result, duel_test, tests_near};
 use crate::journal::{Entry, RunDir};
-use crate::judge::{DuelInput, JudgeModel, Written, write_test};
+use crate::judge::{DuelInput, JudgeModel, Written, speaks, write_test};
 use crate::model::{
     Admission, CandidateId, Duel, DuelPlan, DuelResult, DuelRun, FileChange, GatePlan, TreeId,
 };
@@ -186,6 +186,11 @@ impl DuelDesk {
         duel.test = Some(self.dir.artifacts().put(&text)?);
         duel.files.clone_from(&test.files);
         duel.command.clone_from(&test.command.line);
+        // Its author read what candidates wrote, and judges will read what it wrote.
+        if speaks(self.desk.task.as_deref(), &String::from_utf8_lossy(&text)) {
+            let reason = "its text speaks to its readers".to_owned();
+            return Ok(Duel { result: DuelResult::Void { reason }, ..duel });
+        }
         if let Some(runs) = self.runs(&test, of.finalists).await? {
             duel.result = duel_result(&of.pair, &runs);
             duel.runs = runs;

@@ -23,7 +23,7 @@ pub use context::{
     SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask, TitleSystem, TitleTask, WorkerSystem,
     WorkerTask,
 };
-pub(crate) use context::{LAYOUT_BYTES, inline};
+pub(crate) use context::{DIFF_BYTES, LAYOUT_BYTES, inline};
 pub use error::PromptError;
 pub use field::{Field, PromptContext};
 pub use templates::{Rendered, Templates};

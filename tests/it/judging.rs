@@ -367,6 +367,55 @@ fn an_invalid_reply_is_asked_again_once() {
     }
 }
 
+/// Looks at what it is asked, and says that both are alike.
+struct Looks(std::sync::Mutex<Vec<(String, String)>>);
+
+impl Provider for Looks {
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        _: &'a mut (dyn FnMut(Delta) + Send),
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
+        let question = question(request);
+        self.0.lock().unwrap().push((request.system.clone(), question.clone()));
+        async move { Ok(reply(Mind::Refuses, &question, false)) }.boxed()
+    }
+}
+
+#[test]
+fn a_judge_is_told_that_a_part_was_left_out_and_not_to_hold_it_against_anybody() {
+    let long = format!("{GOOD}{}", "+// and so on\n".repeat(20_000));
+    let finalists = [right("c1"), finalist("c2", long.clone(), "", "")];
+    let looks = Arc::new(Looks(Default::default()));
+    let templates = Templates::embedded();
+    let judges: Vec<_> = Judges::load(&[], &templates).unwrap().all().take(1).cloned().collect();
+    let name = ModelRef { provider: "p".to_owned(), model: "m".to_owned() };
+    let input = PanelInput {
+        task: None,
+        finalists: &finalists,
+        judges: &judges,
+        models: &[JudgeModel { name, provider: looks.clone() }],
+        templates: &templates,
+        fencer: &Fencer::new([5; 32]),
+        duels: &[],
+        max_parallel: 1,
+        max_output_tokens: 1000,
+        ballot_time: None,
+        events: &EventSink::none(),
+        cancel: &CancellationToken::new(),
+    };
+    runtime().block_on(panel(&input)).unwrap();
+    let asked = looks.0.lock().unwrap();
+    assert!(!asked.is_empty());
+    for (system, question) in asked.iter() {
+        assert!(question.len() < long.len() / 2, "it is cut");
+        let notice = question.lines().find(|line| line.contains("left out")).unwrap();
+        assert!(!notice.starts_with('+'), "outside of the fence, in the engine's words: {notice}");
+        assert!(system.contains("don't hold the missing part against the candidate, nor for it"));
+    }
+}
+
 #[test]
 fn models_that_fail_are_told_apart_from_judges_that_abstain() {
     let finalists = [right("c1"), planted("c2", "", "Done.", "ok")];

@@ -66,6 +66,21 @@ fn nobody_is_tried_where_the_shorter_change_wins() {
     assert_eq!((record.get("controls"), &record["roles"]["judges"]["calls"]), (None, &json!(4)));
 }
 
+#[test]
+fn a_change_that_judges_saw_in_part_is_told() {
+    let place = place("\"+22\"");
+    let script = fs::read_to_string(place.dir.join("script.toml")).unwrap();
+    let long = "3 ".repeat(40_000);
+    place.script(&script.replace("3333333333", &long));
+    place.configure("[gates]\ncheck = \"true\"\n", REST);
+    run(&place).exits(0);
+    let warnings = place.record()["warnings"].to_string();
+    assert!(warnings.contains("judged-in-part") && warnings.contains("c2 (8"), "{warnings}");
+    assert!(!warnings.contains("one-voice"), "{warnings}");
+    place.run(["run", "x", "--judge", "scope", "--no-synth", "-q"]).exits(0);
+    assert!(place.record()["warnings"].to_string().contains("one-voice"));
+}
+
 /// Diffs of three families to one function: two agree in everything but a comment.
 fn picked(trust: &str) -> Value {
     let place = Place::new();
