@@ -19,12 +19,13 @@ use super::core::{extension, is_test};
 const LARGEST: usize = 512 << 10;
 /// The most that is parsed of one candidate, both sides counted, in bytes.
 const MOST_BYTES: usize = 8 << 20;
-/// The most steps of one parse, in hundreds; an honest file needs about two for every byte.
-const MOST_STEPS: usize = 100_000;
+/// The most steps of one parse, in hundreds; an honest file needs about two for every byte, so that the largest
+/// one stays below half of this.
+const MOST_STEPS: usize = 30_000;
 /// The bytes that the parser is given at once.
 const PIECE: usize = 256;
-/// The most pieces of one parse: 128 MiB, where an honest one asks for a file a few times over.
-const MOST_PIECES: usize = 500_000;
+/// The most pieces of one parse: 50 MB, where an honest one asks for a file a few times over.
+const MOST_PIECES: usize = 200_000;
 /// What all parses of one candidate may cost, in parses that use all they may.
 const PARSES: usize = 4;
 /// More errors of one file are not told apart.
@@ -227,6 +228,31 @@ mod tests {
     }
 
     #[test]
+    fn work_is_counted_and_not_timed() {
+        let rust = Grammar::of("a.rs").unwrap();
+        let honest = "fn f(x: &str) -> u8 { g(x, r#\"a\"#) + 1 }\n".repeat(2000);
+        let spent = |text: &str, mut budget: Budget| {
+            let all = (budget.steps, budget.pieces);
+            let said = errors(&rust, text.as_bytes(), &mut budget);
+            (said, all.0 - budget.steps, all.1 - budget.pieces)
+        };
+        let (said, steps, pieces) = spent(&honest, Budget::default());
+        assert_eq!(said, Some(0));
+        let least = honest.len() / PIECE;
+        assert!((least..20 * least).contains(&pieces), "{pieces} pieces for {least}");
+        assert!(steps > 0 && steps < honest.len() / 10, "{steps}");
+        assert_eq!(spent(&honest, Budget::default()), (said, steps, pieces), "always the same");
+        // What is cut off by either count says nothing, however fast the machine is.
+        let few = |steps, pieces| spent(&honest, Budget { bytes: MOST_BYTES, steps, pieces }).0;
+        assert_eq!((few(steps - 1, pieces), few(steps, pieces - 1)), (None, None));
+        assert_eq!(few(steps, pieces), Some(0));
+        // A scanner that looks for an end that never comes, from every place.
+        let ahead = "r#\"".repeat(150_000);
+        let (_, _, pieces) = spent(&ahead, Budget::default());
+        assert!(pieces <= MOST_PIECES + 2 * MOST_BYTES / PIECE, "{pieces}");
+    }
+
+    #[test]
     fn hostile_text_is_given_up_soon_and_held_against_nobody() {
         let began = Instant::now();
         let large = "fn f( {".repeat(LARGEST / 7 + 1);
@@ -252,7 +278,7 @@ mod tests {
         let all: Vec<ChangedFile> =
             deep.iter().map(|(path, text)| file(path, Some(""), text)).collect();
         let _ = broken(&all);
-        // Each has at most its seconds; hours if a cap did not hold.
+        // Seconds, in all; hours if a cap did not hold.
         assert!(began.elapsed() < Duration::from_secs(300), "{:?}", began.elapsed());
     }
 }

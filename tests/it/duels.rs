@@ -325,6 +325,17 @@ fn a_run_that_was_cut_off_neither_asks_nor_runs_a_duel_again() {
 }
 
 #[test]
+fn other_judges_have_a_duel_of_their_own() {
+    let place = place("most = 0\n", &test("tests/duel.sh", THREE));
+    run(&place, &[]).exits(1);
+    place.run(["rejudge", "latest", "--no-synth", "--duels", "1", "-q"]).exits(0);
+    let record = place.record();
+    assert_eq!(duels(&record)[0]["result"]["kind"], "told");
+    assert_eq!(record["decision"]["outcome"]["candidate"], "c2");
+    place.run(["replay"]).exits(0);
+}
+
+#[test]
 fn duels_are_off_where_nothing_of_them_could_count() {
     let place = place("", &test("tests/duel.sh", THREE));
     run(&place, &["--duels", "0"]).exits(1);

@@ -36,7 +36,8 @@ async fn a_new_test_among_all_others_tells_two_changes_apart() {
     let right = LIB.replace("    a * b\n", "    b * a\n");
     assert!(wrong != LIB && right != LIB);
     let candidates = [wrong, right];
-    let text = "#[test]\nfn nothing_times_two_is_nothing() {\n    assert_eq!(fixture::mul(2, 0), 0);\n}\n";
+    let text =
+        "#[test]\nfn nothing_times_two_is_nothing() {\n    assert_eq!(fixture::mul(2, 0), 0);\n}\n";
     let (test, runs) = duel(&stage, text, &candidates).await;
     assert_eq!((test.command.line.as_str(), test.alone), (TEST, false));
     let [passed, failed] = [TestEnd::Passed, TestEnd::Failed].map(|end| vec![end; 2]);
@@ -46,7 +47,8 @@ async fn a_new_test_among_all_others_tells_two_changes_apart() {
     let pair = [c1.clone(), c2.clone()];
     assert_eq!(duel_result(&pair, &runs), DuelResult::Told { passes: c2, fails: c1 });
     // One that does not compile is nobody's failure, and is not run again.
-    let text = "#[test]\nfn asks_for_what_is_not_there() {\n    assert_eq!(fixture::div(2, 1), 2);\n}\n";
+    let text =
+        "#[test]\nfn asks_for_what_is_not_there() {\n    assert_eq!(fixture::div(2, 1), 2);\n}\n";
     let (_, runs) = duel(&stage, text, &candidates).await;
     let DuelResult::Void { reason } = duel_result(&pair, &runs) else { panic!("{runs:#?}") };
     assert!(reason.contains("does not compile"), "{reason}");
