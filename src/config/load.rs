@@ -12,11 +12,13 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 13] = [
     "gates",
     "patch",
     "lanes",
     "judges",
+    "duels",
+    "design",
     "limits",
     "providers",
     "tools",
@@ -117,6 +119,8 @@ impl Config {
                 "gates" => self.gates.read(layer, table),
                 "patch" => self.patch.read(layer, table),
                 "judges" => self.judges.read(layer, table),
+                "duels" => self.duels.read(layer, table),
+                "design" => self.design.read(layer, table),
                 "limits" => self.limits.read(layer, table),
                 "workers" => self.workers.read(layer, table),
                 "workspace" => self.workspace.read(layer, table),
@@ -204,6 +208,8 @@ impl Config {
         self.gates.environment(&mut layer);
         self.patch.environment(&mut layer);
         self.judges.environment(&mut layer);
+        self.duels.environment(&mut layer);
+        self.design.environment(&mut layer);
         self.limits.environment(&mut layer);
         self.workers.environment(&mut layer);
         self.workspace.environment(&mut layer);

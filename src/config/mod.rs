@@ -15,6 +15,7 @@ mod load;
 mod permit;
 mod providers;
 mod reader;
+mod roles;
 mod setting;
 mod side;
 mod starter;
@@ -32,6 +33,7 @@ pub use lane::{DEFAULT_ATTEMPTS, LaneConfig, LaneSpec, MAX_ATTEMPTS, parse_lane,
 pub use lane_limits::LaneLimits;
 pub use permit::MAX_UNTRUSTED_TIMEOUT;
 pub use providers::{DEFAULT_MODELS_AS_OF, Price, ProviderConfig, maker};
+pub use roles::{DUEL_RUNS, DesignSettings, DuelSettings};
 pub use setting::Setting;
 pub use side::SideSettings;
 pub use starter::starter;
@@ -66,6 +68,10 @@ pub struct Config {
     pub patch: PatchSettings,
     /// `[judges]`.
     pub judges: JudgeSettings,
+    /// `[duels]`.
+    pub duels: DuelSettings,
+    /// `[design]`.
+    pub design: DesignSettings,
     /// `[limits]`.
     pub limits: LimitSettings,
     /// `[providers.NAME]` and the built-in ones.
@@ -291,6 +297,8 @@ impl Default for Config {
             lane_names: Vec::new(),
             patch: PatchSettings::default(),
             judges: JudgeSettings::default(),
+            duels: DuelSettings::default(),
+            design: DesignSettings::default(),
             limits: LimitSettings::default(),
             workers: WorkerSettings::default(),
             workspace: WorkspaceSettings::default(),

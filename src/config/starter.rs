@@ -79,6 +79,18 @@ const REST: &str = r#"
 # skeptics = true
 # fix_rounds = 1
 
+# Tests that a model writes to tell close finalists apart; {path} stands for the test's files.
+# [duels]
+# most = 1
+# model = "openai:MODEL"
+# runs = 3
+# command = "python3 -m pytest {path}"
+
+# A plan for all workers, made by one call before they begin.
+# [design]
+# enabled = true
+# model = "openai:MODEL"
+
 # [limits]
 # max_parallel = 4
 # enough = 2            # end the workers as soon as so many candidates pass

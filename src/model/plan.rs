@@ -236,6 +236,20 @@ impl Default for PatchPlan {
     }
 }
 
+/// Tests that a model writes to tell close finalists apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DuelPlan {
+    /// The model that writes them.
+    pub model: ModelRef,
+    /// The most that one run has.
+    pub most: u32,
+    /// How often each runs on each tree: ends that differ make it void.
+    pub runs: u32,
+    /// The operator's command. `{path}` in it stands for the test's files; without it the command runs
+    /// all tests, and finds the new one.
+    pub command: CommandSpec,
+}
+
 /// Who judges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JudgePlan {
@@ -253,6 +267,9 @@ pub struct JudgePlan {
     /// How often the synthesizer may mend a change of its own that fails a gate.
     #[serde(default)]
     pub fix_rounds: u32,
+    /// Duels; `None` when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duels: Option<DuelPlan>,
 }
 
 /// Limits of one worker run.
@@ -362,6 +379,9 @@ pub struct Plan {
     pub waive_sandbox: bool,
     /// Families in the order in which the user trusts them.
     pub trust: Vec<Family>,
+    /// The model of the design step, which plans for all workers; `None` makes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub design: Option<ModelRef>,
     /// The model of the side calls (title, capsule); `None` makes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<ModelRef>,
