@@ -24,7 +24,8 @@ use crate::repo::{Store, Workspace};
 use crate::sandbox::{Launch, Launcher, Reaped};
 use crate::tools::{Jobs, Registry, ToolContext};
 use crate::worker::{
-    DelegateDesk, DelegateSubtask, LoopWorker, Review, Turns, Voice, WorkerInput, WorkerOutcome,
+    Attended, DelegateDesk, DelegateSubtask, Floor, LoopWorker, Review, Seat, Turns, Voice,
+    WorkerInput, WorkerOutcome,
 };
 
 /// What every attempt of a run shares.
@@ -63,6 +64,8 @@ pub struct Shop {
     pub memory: Arc<Memory>,
     /// Where activity is told.
     pub events: EventSink,
+    /// Where the operator finds the workers.
+    pub floor: Floor,
 }
 
 /// Loop workers.
@@ -80,8 +83,12 @@ impl Work for LoopWork {
         let shop = self.0.clone();
         async move {
             let began = Instant::now();
-            let mut attempt = shop.with_fallbacks(run, cancel).await;
+            // The operator can stop this lane alone.
+            let cancel = cancel.child_token();
+            let attended = Attended::begin(&shop.floor, &run.id, cancel.clone());
+            let mut attempt = shop.with_fallbacks(run, cancel, &attended).await;
             attempt.millis = began.elapsed().as_millis() as u64;
+            attended.ended(attempt.stop.to_string());
             attempt
         }
         .boxed()
@@ -119,6 +126,7 @@ impl Shop {
         self: Arc<Self>,
         mut run: LaneRun,
         cancel: CancellationToken,
+        attended: &Attended,
     ) -> Attempt {
         let models = self.models_of(&run);
         let mut unanswered = Vec::new();
@@ -126,7 +134,8 @@ impl Shop {
         let (mut jobs_ended, mut survivors) = (0, Vec::new());
         for (nth, model) in models.iter().enumerate() {
             run.lane.model = model.clone();
-            let ended = self.clone().attempt(run.clone(), cancel.clone()).await;
+            let seat = attended.seat(&model.to_string());
+            let ended = self.clone().attempt(run.clone(), cancel.clone(), seat).await;
             let mut attempt = ended.unwrap_or_else(|(class, message)| {
                 Attempt::nothing(Stop::Failed { class: class.to_owned(), message })
             });
@@ -174,6 +183,7 @@ impl Shop {
         self: Arc<Self>,
         run: LaneRun,
         cancel: CancellationToken,
+        seat: Seat,
     ) -> Result<Attempt, Failure> {
         let (shop, lane) = (self.clone(), run.id.clone());
         let below = match self.prove.under_workers().await {
@@ -190,7 +200,7 @@ impl Shop {
             .clone()
             .map(|launcher| RunScope::new(token.clone(), launcher).with_table(table.clone()));
         let mut input = self
-            .input(&run, (workspace.clone(), token, table), cancel)
+            .input(&run, (workspace.clone(), token, table), cancel, seat)
             .map_err(|error| ("internal", error.to_string()))?;
         let healer = self.clinic.clone().map(|clinic| {
             let bill = input.context.bill.clone();
@@ -217,6 +227,7 @@ impl Shop {
         run: &LaneRun,
         (workspace, token, table): (Arc<Workspace>, RunToken, JobTable),
         cancel: CancellationToken,
+        seat: Seat,
     ) -> Result<WorkerInput, PipelineError> {
         let render = |context: &dyn crate::prompt::PromptContext| {
             let rendered = self.templates.render(context, &self.fencer);
@@ -230,7 +241,7 @@ impl Shop {
         let provider = self.models.provider(&run.lane.model)?;
         Ok(WorkerInput {
             lane: run.id.clone(),
-            toolbox: Arc::new(self.toolbox(run, provider.clone(), &system)),
+            toolbox: Arc::new(self.toolbox(run, provider.clone(), &system, seat.clone())),
             provider,
             model: run.lane.model.model.clone(),
             context,
@@ -244,12 +255,19 @@ impl Shop {
             seed: Some(run.seed),
             temperature: run.lane.temperature,
             events: self.events.clone(),
+            seat,
             cancel,
         })
     }
 
     /// The tools of one worker run.
-    fn toolbox(&self, run: &LaneRun, provider: Arc<dyn Provider>, system: &str) -> Registry {
+    fn toolbox(
+        &self,
+        run: &LaneRun,
+        provider: Arc<dyn Provider>,
+        system: &str,
+        seat: Seat,
+    ) -> Registry {
         let nested = self.plan.workers.nested;
         if nested.most == 0 || nested.depth == 0 {
             return self.registry.toggled(&self.tools);
@@ -268,6 +286,7 @@ impl Shop {
             seed: Some(run.seed),
             temperature: run.lane.temperature,
             events: self.events.clone(),
+            seat,
             // A conversation that can't be read is asked anew.
             past: Arc::new(move |lane| memory.conversation(lane).unwrap_or_default()),
         };
