@@ -466,7 +466,8 @@ async fn the_operators_word_stands_in_the_next_turn_under_who_sent_it() {
             Ok(calls(&[SUBMIT])),
         ]
     };
-    let (bench, attended) = steered(answers(), &["leave the lexer alone", "", "", "too late"], Vec::new());
+    let (bench, attended) =
+        steered(answers(), &["leave the lexer alone", "", "", "too late"], Vec::new());
     let outcome = bench.run().await;
     assert_eq!(outcome.stop, Stop::Submitted);
     let requests = bench.requests();
