@@ -27,6 +27,7 @@ mod resume;
 mod run;
 mod side;
 mod stages;
+mod steers;
 mod survey;
 mod tell;
 mod work;
