@@ -9,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 use super::context::Context;
 use super::{CliError, record, signals};
 use crate::config::{Config, ProviderConfig};
-use crate::control::{Control, Watch};
+use crate::control::{Control, Served, Watch};
 use crate::jobs::{ReapJournal, sweep_journals};
 use crate::journal::{JournalError, Masker, RunDir};
 use crate::model::{EventSink, Plan, RunRecord};
 use crate::pipeline::{Equipment, PipelineError, Stopped};
 use crate::sandbox::{Warden, WardenOptions};
+use crate::worker::Floor;
 
 /// A process that is ready to run.
 pub struct Engine {
@@ -75,11 +76,12 @@ impl Engine {
             signals::watch(&cancel, &stopped)?;
             let watch = Watch::default();
             let listener = watch.over(listener);
-            let control = Control::serve(dir.path(), watch, cancel.clone())
+            let (stop, floor) = (cancel.clone(), equipment.floor.clone());
+            let control = Control::serve(dir.path(), Served { watch, stop, floor })
                 .map_err(|error| JournalError::io("create", dir.path(), error))?;
             let (dir, stopped) = (dir.clone(), stopped.clone());
             let record = work(Drive { equipment, dir, listener, cancel, stopped }).await;
-            drop(control);
+            control.close().await;
             Ok(record?)
         });
         // Threads that still read a dead connection must not hold up the end.
@@ -126,6 +128,7 @@ fn equipment(
         trusted,
         warden,
         config,
+        floor: Floor::default(),
     })
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::ring::Ring;
 use super::watch::Watch;
-use crate::model::{JobId, LeaseId};
+use crate::model::{Card, CardState, JobId, LeaseId};
 use crate::sandbox::{JobStatus, Process};
 
 /// A job's end.
@@ -82,6 +82,20 @@ pub struct JobView {
     pub age: Duration,
     /// How much it wrote, in bytes.
     pub written: u64,
+}
+
+impl JobView {
+    /// As lists of everything that is live show it.
+    pub fn card(&self) -> Card {
+        let state = match &self.state {
+            JobState::Running => CardState::Running,
+            JobState::Stopping => CardState::Stopping { alive: Vec::new() },
+            JobState::Survived(alive) => CardState::Stopping { alive: alive.clone() },
+            JobState::Ended(end) => CardState::Ended { how: end.words() },
+        };
+        let (age, bytes) = (self.age.as_secs(), self.written);
+        Card { state, age, bytes, ..Card::job(&self.id, &self.owner, &self.label) }
+    }
 }
 
 /// A job in a table.

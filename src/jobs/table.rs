@@ -10,102 +10,18 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::entry::{Entry, JobEnd, JobState, JobView, Output, lock};
+use super::entry::{Entry, JobEnd, JobView, Output, lock};
+use super::notice::{KillReport, Notice};
+use super::order::{JobLimits, Order};
 use super::ring::{Reading, Ring};
-use super::watch::{Watch, WatchState};
-use crate::model::{JobId, LaneId, LeaseId};
-use crate::sandbox::{JobExit, JobSpec, Launch, Live, LiveEvent, LiveSink, Process, SandboxError};
+use super::watch::Watch;
+use crate::model::{EventSink, JobId, LaneId, LeaseId, RunEvent};
+use crate::sandbox::{JobExit, Launch, Live, LiveEvent, LiveSink, Process, SandboxError};
 
 /// The most notices of matches that wait at once.
 const WAITING: usize = 32;
 /// How long a proven end may take to be written down.
 const SOON: Duration = Duration::from_secs(10);
-
-/// Bounds of one table.
-#[derive(Clone, Copy, Debug)]
-pub struct JobLimits {
-    /// The longest that a job may run.
-    pub ceiling: Duration,
-    /// How long the output of an ended job stays readable, from its exit.
-    pub retention: Duration,
-    /// Jobs at once.
-    pub running: usize,
-    /// Ended jobs that are kept; the one that ended first goes first.
-    pub ended: usize,
-    /// Output that is kept of each, in bytes.
-    pub output: usize,
-}
-
-impl Default for JobLimits {
-    fn default() -> Self {
-        Self {
-            ceiling: Duration::from_secs(1800),
-            retention: Duration::from_secs(600),
-            running: 16,
-            ended: 32,
-            output: 256 << 10,
-        }
-    }
-}
-
-/// A job to start.
-pub struct Order {
-    /// The process.
-    pub spec: JobSpec,
-    /// The workspace that it works in.
-    pub lease: LeaseId,
-    /// Its command line, for lists.
-    pub label: String,
-    /// Which worker of the run starts it: 0 is the top.
-    pub by: u32,
-    /// A pattern to watch for.
-    pub watch: Option<Watch>,
-}
-
-/// Something that a worker is to be told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// A job ended; there is one for each.
-    Ended {
-        /// The job.
-        id: JobId,
-        /// Its command line.
-        label: String,
-        /// How.
-        state: JobState,
-        /// How much it wrote, in bytes.
-        written: u64,
-        /// What became of its watch pattern, if it had one.
-        watch: Option<WatchState>,
-    },
-    /// A line matched a job's watch pattern.
-    Matched {
-        /// The job.
-        id: JobId,
-        /// The line: foreign.
-        line: String,
-    },
-}
-
-impl Notice {
-    /// The job that it is about.
-    pub fn id(&self) -> &JobId {
-        match self {
-            Self::Ended { id, .. } | Self::Matched { id, .. } => id,
-        }
-    }
-}
-
-/// What ending a job came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KillReport {
-    /// It is ended, and that is proven.
-    Proven(JobState),
-    /// It had ended before.
-    Over(JobState),
-    /// These may be alive; the job stays listed.
-    Survivors(Vec<String>),
-}
 
 /// The background jobs of one owner. Clones share it.
 #[derive(Clone)]
@@ -114,6 +30,7 @@ pub struct JobTable(Arc<Inner>);
 struct Inner {
     lane: LaneId,
     limits: JobLimits,
+    events: EventSink,
     next: AtomicU32,
     closed: AtomicBool,
     entries: Mutex<Vec<Arc<Entry>>>,
@@ -129,11 +46,12 @@ impl std::fmt::Debug for JobTable {
 }
 
 impl JobTable {
-    /// An empty table for the worker run of a lane.
-    pub fn new(lane: LaneId, limits: JobLimits) -> Self {
+    /// An empty table for the worker run of a lane. Beginnings and ends of its jobs are told to `events`.
+    pub fn new(lane: LaneId, limits: JobLimits, events: EventSink) -> Self {
         Self(Arc::new(Inner {
             lane,
             limits,
+            events,
             next: AtomicU32::new(1),
             closed: AtomicBool::new(false),
             entries: Mutex::default(),
@@ -178,6 +96,7 @@ impl JobTable {
             survivors: Mutex::default(),
         });
         lock(&self.0.entries).push(entry.clone());
+        self.tell(&entry);
         let table = self.downgrade();
         tokio::spawn(async move {
             let ending = entry.process.ended().await;
@@ -254,7 +173,12 @@ impl JobTable {
             });
         }
         drop(notices);
+        self.tell(entry);
         self.0.wake.notify_waiters();
+    }
+
+    fn tell(&self, entry: &Entry) {
+        self.0.events.send(RunEvent::Background { card: self.view(entry).card() });
     }
 
     /// Marks an end as told and takes its notice back.
@@ -284,9 +208,28 @@ impl JobTable {
 
     /// Every job, oldest first.
     pub fn list(&self) -> Vec<JobView> {
+        self.entries().iter().map(|entry| self.view(entry)).collect()
+    }
+
+    /// The same as they stand in the table.
+    pub(super) fn entries(&self) -> Vec<Arc<Entry>> {
         self.forget_old();
-        let entries = lock(&self.0.entries).clone();
-        entries.iter().map(|entry| entry.view(self.0.lane.as_str())).collect()
+        lock(&self.0.entries).clone()
+    }
+
+    /// A job as lists show it.
+    pub(super) fn view(&self, entry: &Entry) -> JobView {
+        entry.view(self.0.lane.as_str())
+    }
+
+    /// Whose table it is.
+    pub(super) fn lane(&self) -> &LaneId {
+        &self.0.lane
+    }
+
+    /// Whether no further job can be started.
+    pub(super) fn is_closed(&self) -> bool {
+        self.0.closed.load(Ordering::SeqCst)
     }
 
     /// Those of one workspace.
@@ -312,25 +255,35 @@ impl JobTable {
     /// Waits until a job has ended, or has written more than `beyond` bytes; at most for `patience`.
     pub async fn wait(&self, id: &JobId, beyond: u64, patience: Duration) {
         let Some(entry) = self.find(id) else { return };
-        let done = async {
-            loop {
-                let woken = self.0.wake.notified();
-                if !entry.state().is_live() || lock(&entry.output).ring.written() > beyond {
-                    return;
-                }
-                woken.await;
+        let _ = tokio::time::timeout(patience, self.written_beyond(&entry, beyond)).await;
+    }
+
+    /// Waits until a job has ended, or has written more than `beyond` bytes.
+    pub(super) async fn written_beyond(&self, entry: &Entry, beyond: u64) {
+        loop {
+            let woken = self.0.wake.notified();
+            if !entry.state().is_live() || lock(&entry.output).ring.written() > beyond {
+                return;
             }
-        };
-        let _ = tokio::time::timeout(patience, done).await;
+            woken.await;
+        }
     }
 
     /// Ends a job with all its processes: TERM, 2 s, KILL (contracts C3 and R9). `None` when there is no
     /// such job here.
     pub async fn kill(&self, id: &JobId) -> Option<KillReport> {
         let entry = self.find(id)?;
-        if !entry.state().is_live() {
+        let report = self.end(&entry).await;
+        if !matches!(report, KillReport::Survivors(_)) {
             self.told(&entry);
-            return Some(KillReport::Over(entry.state()));
+        }
+        Some(report)
+    }
+
+    /// Ends a job in the same way and leaves its notice to its owner: the operator ended it.
+    pub(super) async fn end(&self, entry: &Entry) -> KillReport {
+        if !entry.state().is_live() {
+            return KillReport::Over(entry.state());
         }
         entry.stopping.store(true, Ordering::SeqCst);
         // A warden that is gone took every job with it.
@@ -338,11 +291,10 @@ impl JobTable {
         let survivors = survivors.unwrap_or_default();
         lock(&entry.survivors).clone_from(&survivors);
         if !survivors.is_empty() {
-            return Some(KillReport::Survivors(survivors));
+            return KillReport::Survivors(survivors);
         }
-        self.settled(&entry).await;
-        self.told(&entry);
-        Some(KillReport::Proven(entry.state()))
+        self.settled(entry).await;
+        KillReport::Proven(entry.state())
     }
 
     /// Waits until a proven end is written down.

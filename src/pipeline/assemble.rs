@@ -37,7 +37,7 @@ use crate::patch::Rules;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::{CodeExecution, Registry};
-use crate::worker::{DelegateSubtask, Turns, Voice};
+use crate::worker::{DelegateSubtask, Floor, Steering, Turns, Voice};
 
 /// What a command asks the pipeline to do.
 pub struct Commission {
@@ -75,6 +75,8 @@ pub struct Equipment {
     pub masker: Masker,
     /// Runs jobs.
     pub warden: Warden,
+    /// Where the operator finds what is live.
+    pub floor: Floor,
 }
 
 /// Runs a commission to its end, in the directory made for it, and gives its record.
@@ -309,7 +311,7 @@ impl Builder {
             models,
             registry: self.registry().await?,
             tools: self.frame.tools.clone(),
-            jobs: JobBook::new(limits),
+            jobs: JobBook::new(limits).shown(self.equipment.floor.board.clone(), self.tell.sink()),
             templates: self.layers.templates.clone(),
             clinic: (workers.heal_rounds > 0).then(|| self.clinic(&voice, &prove)),
             voice,
@@ -325,6 +327,7 @@ impl Builder {
             memory: self.memory.clone(),
             dir: self.dir.clone(),
             events: self.tell.sink(),
+            floor: self.equipment.floor.clone(),
         }))
     }
 
@@ -400,6 +403,7 @@ impl Builder {
             limit,
             stopped: self.stopped.clone(),
             rejudges: self.rejudges.clone(),
+            steering: self.equipment.floor.steering.clone(),
             ..assignment(&self.frame, &self.layers, &self.memory, &self.dir)?
         })
     }
@@ -453,6 +457,7 @@ pub(super) fn assignment(
         rejudges: None,
         limit: CancellationToken::new(),
         stopped: Stopped::default(),
+        steering: Steering::default(),
     })
 }
 

@@ -35,6 +35,7 @@ mod run;
 mod servers;
 mod side;
 mod stages;
+mod steers;
 mod survey;
 mod tell;
 mod work;

@@ -118,7 +118,7 @@ impl Prove for NoGates {
 }
 
 /// What of a record must come out again; times and what a resume took over need not.
-const DERIVED: [&str; 14] = [
+const DERIVED: [&str; 15] = [
     "kind",
     "base",
     "lanes",
@@ -131,6 +131,7 @@ const DERIVED: [&str; 14] = [
     "usage",
     "definitions",
     "saved",
+    "steers",
     "title",
     "capsule",
 ];

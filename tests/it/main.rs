@@ -30,6 +30,7 @@ mod hostile_gate;
 mod jobs;
 mod judging;
 mod money;
+mod operator;
 mod patch_cases;
 mod patch_command;
 mod patch_corpus;
