@@ -161,7 +161,7 @@ impl JobTable {
         let output = Output { ring: Ring::new(self.0.limits.output), watch };
         let output = Arc::new(Mutex::new(output));
         let sink = self.sink(id.clone(), output.clone());
-        let live = Live { sink, channel: None };
+        let live = Live::new(sink);
         let process = launch.start_live(spec, live).map_err(|error| error.to_string())?;
         let process: Arc<dyn Process> = process.into();
         let entry = Arc::new(Entry {

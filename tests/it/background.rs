@@ -394,7 +394,7 @@ fn live_output_waits_for_a_slow_engine_and_loses_nothing() {
             limits: Limits { wall: PATIENCE, ..Limits::default() },
             ..sh("head -c 40000000 /dev/zero")
         };
-        let process = launcher.start_live(spec, Live { sink, channel: None }).unwrap();
+        let process = launcher.start_live(spec, Live::new(sink)).unwrap();
         let exit = process.ended().await.unwrap();
         assert_eq!((exit.status, exit.output.len()), (JobStatus::Exited(0), 0));
         assert!(!process.is_live());
