@@ -37,6 +37,8 @@ impl Treatment {
 pub enum Boundary {
     /// The operator's task.
     Task,
+    /// What the operator says to a worker under way.
+    Steering,
     /// `AGENTS.md` of the target repository.
     RepositoryInstructions,
     /// The command line of a gate, and the directory in which it runs.
@@ -75,8 +77,9 @@ pub enum Boundary {
 
 impl Boundary {
     /// All, in the table's order.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Task,
+        Self::Steering,
         Self::RepositoryInstructions,
         Self::GateCommand,
         Self::ToolResult,
@@ -100,6 +103,7 @@ impl Boundary {
     pub fn label(self) -> &'static str {
         match self {
             Self::Task => "task",
+            Self::Steering => "operator steering",
             Self::RepositoryInstructions => "repository instructions",
             Self::GateCommand => "gate command",
             Self::ToolResult => "tool result",
@@ -124,6 +128,7 @@ impl Boundary {
     pub fn author(self) -> &'static str {
         match self {
             Self::Task => "the operator",
+            Self::Steering => "the operator, over the run's control socket",
             Self::RepositoryInstructions => "whoever may commit to the repository",
             Self::GateCommand => "the operator, or the repository's own config",
             Self::ToolResult => "the repository's files, and what inspection commands print",
@@ -145,7 +150,7 @@ impl Boundary {
     /// How it is held.
     pub fn treatment(self) -> Treatment {
         match self {
-            Self::Task => Treatment::Instruction,
+            Self::Task | Self::Steering => Treatment::Instruction,
             Self::RepositoryInstructions => Treatment::FencedUnlessTrusted,
             Self::GateCommand => Treatment::Inline,
             Self::ToolResult => Treatment::ToolRole,
@@ -157,6 +162,7 @@ impl Boundary {
     pub fn templates(self) -> &'static [&'static str] {
         match self {
             Self::Task => &["worker_task", "judge", "synth"],
+            Self::Steering => &["steering"],
             Self::RepositoryInstructions => &["worker_task"],
             Self::GateCommand => &["worker_task", "gate_failure", "judge", "synth", "synth_fix"],
             Self::ToolResult => &[],
@@ -224,6 +230,7 @@ mod tests {
         for boundary in all {
             match boundary {
                 Boundary::Task
+                | Boundary::Steering
                 | Boundary::RepositoryInstructions
                 | Boundary::GateCommand
                 | Boundary::ToolResult

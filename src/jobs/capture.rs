@@ -161,11 +161,11 @@ mod tests {
         assert_eq!((capture.take(b"a hunt").as_str(), capture.held()), ("a ", "hunt"));
         assert_eq!(capture.take(b"ing"), "hunting");
         capture.take(b"hunter");
-        for _ in 0..100_000 {
-            assert_eq!(capture.take(b"\x1b[31m"), "");
+        for _ in 0..3 {
+            assert_eq!(capture.take(&b"\x1b[31m".repeat(9000)), "");
         }
-        assert!(capture.held().len() <= MOST_HELD + 5);
-        assert_eq!(capture.take(b"22"), "[masked]", "colours without end hide nothing");
+        assert!(capture.held().len() <= MOST_HELD);
+        assert!(capture.take(b"22").starts_with("[masked]"), "colours without end show nothing");
     }
 
     proptest! {

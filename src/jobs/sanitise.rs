@@ -177,15 +177,15 @@ mod tests {
     #[test]
     fn what_never_ends_takes_no_memory() {
         let mut sanitiser = Sanitiser::default();
-        for begin in [&b"\x1b]0;"[..], b"\x1b[", b"\x1bP", b"\xf0\x9f"] {
+        for begin in [&b"\x1b]0;"[..], b"\x1b[", b"\x1bP"] {
             sanitiser.take(begin);
             for _ in 0..1000 {
-                assert_eq!(sanitiser.take(&[b'1'; 4096]).len() % 4096, 0);
+                assert_eq!(sanitiser.take(&[b'1'; 4096]), "");
             }
             assert!(sanitiser.parameters.capacity() <= 2 * MOST_PARAMETERS);
-            assert!(sanitiser.unfinished.capacity() <= 8);
             assert_eq!(sanitiser.take(b"\nafter"), "\nafter");
         }
+        assert_eq!((sanitiser.take(b"\xf0\x9f").as_str(), sanitiser.unfinished.len()), ("", 2));
     }
 
     /// Bytes in which sequences are frequent.

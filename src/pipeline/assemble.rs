@@ -26,14 +26,14 @@ use super::{Admit, Fuse, Judge, Phases, PipelineError, Weigh};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
-use crate::jobs::{JobBook, JobLimits};
+use crate::jobs::{HostJobs, JobBook, JobLimits};
 use crate::journal::{Masker, RunDir};
 use crate::model::{EventSink, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
 use crate::patch::Rules;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::{CodeExecution, Registry};
-use crate::worker::{DelegateSubtask, Turns, Voice};
+use crate::worker::{DelegateSubtask, Floor, Steering, Turns, Voice};
 
 /// What a command asks the pipeline to do.
 pub struct Commission {
@@ -71,6 +71,10 @@ pub struct Equipment {
     pub masker: Masker,
     /// Runs jobs.
     pub warden: Warden,
+    /// Where the operator finds what is live.
+    pub floor: Floor,
+    /// The operator's own commands.
+    pub host: HostJobs,
 }
 
 /// Runs a commission to its end, in the directory made for it, and gives its record.
@@ -247,6 +251,19 @@ impl Builder {
         self,
         limit: CancellationToken,
     ) -> Result<RunRecord, PipelineError> {
+        if let Some(launcher) = &self.sandbox.launcher {
+            self.equipment.host.open(launcher.clone());
+        }
+        let done = self.walk(limit).await;
+        // The operator's commands end with the run, whatever became of it, and nobody is told (contract S7).
+        let reaped = self.equipment.host.finish().await;
+        if !reaped.survivors.is_empty() {
+            tracing::warn!("commands may be alive: {}", reaped.survivors.join(", "));
+        }
+        done
+    }
+
+    async fn walk(&self, limit: CancellationToken) -> Result<RunRecord, PipelineError> {
         let phases = self.phases().await?;
         let order = self.order(limit)?;
         execute(order, &phases, &self.dir, self.tell.clone(), &self.cancel).await
@@ -285,6 +302,7 @@ impl Builder {
         let workers = &self.frame.plan.workers;
         let limits =
             JobLimits { ceiling: Duration::from_secs(workers.job_seconds), ..JobLimits::default() };
+        let hidden = self.equipment.masker.learnt().clone();
         let voice = Voice::new(self.layers.templates.clone(), fencer.clone());
         Ok(LoopWork::new(Shop {
             store: self.store.clone(),
@@ -292,7 +310,9 @@ impl Builder {
             models,
             registry: self.registry().await?,
             tools: self.frame.tools.clone(),
-            jobs: JobBook::new(limits),
+            jobs: JobBook::new(limits)
+                .shown(self.equipment.floor.board.clone(), self.tell.sink())
+                .hiding(hidden.clone()),
             templates: self.layers.templates.clone(),
             clinic: (workers.heal_rounds > 0).then(|| self.clinic(&voice, &prove)),
             voice,
@@ -307,6 +327,9 @@ impl Builder {
             }),
             memory: self.memory.clone(),
             events: self.tell.sink(),
+            floor: self.equipment.floor.clone(),
+            host: self.equipment.host.clone(),
+            hidden,
         }))
     }
 
@@ -382,6 +405,7 @@ impl Builder {
             limit,
             stopped: self.stopped.clone(),
             rejudges: self.rejudges.clone(),
+            steering: self.equipment.floor.steering.clone(),
             ..assignment(&self.frame, &self.layers, &self.memory, &self.dir)?
         })
     }
@@ -435,6 +459,7 @@ pub(super) fn assignment(
         rejudges: None,
         limit: CancellationToken::new(),
         stopped: Stopped::default(),
+        steering: Steering::default(),
     })
 }
 

@@ -15,8 +15,8 @@ use super::frame::Frame;
 use crate::journal::{Artifacts, Entry, JournalError, Read, RunDir};
 use crate::model::chat::{Delta, Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Claim, Enough, GateReport, LaneId, ModelRef, Resumption, Stop, TreeId, Unanswered,
-    Usage,
+    ArtifactId, Claim, Enough, GateReport, LaneId, ModelRef, Resumption, RunEvent, Steer, Stop,
+    TreeId, Unanswered, Usage,
 };
 use crate::provider::{Ask, ErrorClass, Provider, ProviderError};
 
@@ -50,6 +50,8 @@ pub struct Memory {
     gates: BTreeMap<TreeId, Vec<GateReport>>,
     base_kept: Option<ArtifactId>,
     enough: Option<Enough>,
+    /// The operator's words, each as it stood last.
+    steers: Vec<Steer>,
     /// What recorded calls used.
     spent: Vec<(Purpose, Usage)>,
     resumption: Option<Resumption>,
@@ -129,7 +131,7 @@ impl Memory {
                 Entry::Enough { enough } => memory.enough = Some(enough.clone()),
                 // What was in flight when an engine ended stays so.
                 Entry::Resumed { .. } => possibly_paid += std::mem::take(&mut open).len() as u64,
-                Entry::Event { .. } => {}
+                Entry::Event { event } => memory.hear(event),
             }
         }
         possibly_paid += open.len() as u64;
@@ -164,13 +166,27 @@ impl Memory {
         let worker = |purpose: &Purpose| matches!(purpose, Purpose::Worker { .. });
         let keeps = |entry: &Entry| match entry {
             Entry::CallBegan { purpose, .. } | Entry::CallEnded { purpose, .. } => worker(purpose),
-            Entry::Plan { .. } | Entry::Resumed { .. } | Entry::Event { .. } => false,
+            Entry::Event { event } => matches!(**event, RunEvent::Steered { .. }),
+            Entry::Plan { .. } | Entry::Resumed { .. } => false,
             Entry::Attempt { .. }
             | Entry::Enough { .. }
             | Entry::Gated { .. }
             | Entry::BaseKept { .. } => true,
         };
         entries.into_iter().filter(keeps).collect()
+    }
+
+    fn hear(&mut self, event: &RunEvent) {
+        let RunEvent::Steered { steer } = event else { return };
+        match self.steers.iter_mut().find(|known| known.id == steer.id) {
+            Some(known) => known.clone_from(steer),
+            None => self.steers.push(steer.clone()),
+        }
+    }
+
+    /// What the operator said to workers, and what had become of it.
+    pub(super) fn steers(&self) -> Vec<Steer> {
+        self.steers.clone()
     }
 
     /// A reply outlives a failure of the same request; of failures the last one counts.

@@ -25,6 +25,7 @@ pub mod python;
 mod replay;
 mod resume;
 mod run;
+mod shells;
 mod side;
 mod stages;
 mod survey;

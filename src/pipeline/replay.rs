@@ -113,7 +113,7 @@ impl Prove for NoGates {
 }
 
 /// What of a record must come out again; times and what a resume took over need not.
-const DERIVED: [&str; 11] = [
+const DERIVED: [&str; 12] = [
     "kind",
     "base",
     "lanes",
@@ -123,6 +123,7 @@ const DERIVED: [&str; 11] = [
     "usage",
     "definitions",
     "saved",
+    "steers",
     "title",
     "capsule",
 ];

@@ -15,9 +15,11 @@ use crate::journal::{Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
     Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
     Exit, Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
-    Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+    Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Steer, Stop, Usage,
+    Warning,
 };
 use crate::select::Doubt;
+use crate::worker::Steering;
 
 /// A diff that was made elsewhere.
 #[derive(Clone, Debug)]
@@ -59,6 +61,8 @@ pub struct Assignment {
     pub limit: CancellationToken,
     /// The signal that ended the run, once one did.
     pub stopped: Stopped,
+    /// The operator's way to the workers.
+    pub steering: Steering,
 }
 
 /// How a run that was ended by a signal is to end. Who catches the signal sets it, then cancels.
@@ -94,6 +98,8 @@ pub(super) struct Run<'a> {
     pub(super) early: Early,
     /// Why the fan-out ended early, if it did.
     pub(super) enough: Option<Enough>,
+    /// The operator's way to the workers.
+    pub(super) steering: Steering,
     limit: CancellationToken,
     stopped: Stopped,
     began: Instant,
@@ -122,6 +128,7 @@ impl<'a> Run<'a> {
         });
         let (given, limit) = (order.given.clone(), order.limit.clone());
         let (stopped, memory) = (order.stopped.clone(), order.memory.clone());
+        let steering = order.steering.clone();
         let record = blank_record(order, dir, engine);
         for warning in &record.warnings {
             tell.warn(warning.clone());
@@ -136,6 +143,7 @@ impl<'a> Run<'a> {
             memory,
             early: Early::default(),
             enough: None,
+            steering,
             limit,
             stopped,
             began: Instant::now(),
@@ -436,6 +444,7 @@ impl<'a> Run<'a> {
         let signal = self.stopped.get().copied();
         self.record.exit = signal.unwrap_or_else(|| exit_of(&decision, &self.record.candidates));
         self.record.decision = decision;
+        self.record.steers = self.steers();
         self.record.resumed = self.memory.resumption();
         self.record.millis = self.began.elapsed().as_millis() as u64;
         self.sum_up();
@@ -450,6 +459,12 @@ impl<'a> Run<'a> {
         });
         self.tell.check()?;
         Ok(self.record)
+    }
+
+    /// What the operator said to workers. A run that did not come so far again knows it from its journal.
+    fn steers(&self) -> Vec<Steer> {
+        let steers = self.steering.all();
+        if steers.is_empty() { self.memory.steers() } else { steers }
     }
 
     /// Adds what a role's models used.
@@ -507,6 +522,7 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         title: None,
         capsule: None,
         saved: None,
+        steers: Vec::new(),
         resumed: None,
         rejudges: order.rejudges,
     }

@@ -1,5 +1,7 @@
 //! The stages that wait for others: workers, gates, judges, the synthesizer.
 
+use std::sync::Arc;
+
 use futures_util::stream;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::{self, UnboundedSender};
@@ -13,8 +15,8 @@ use super::{Aside, Attempt, Failed, Heard, PipelineError, Survivor};
 use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};
 use crate::journal::Entry;
 use crate::model::{
-    Ballot, Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, JudgeId,
-    Kind, Lane, LaneId, LaneRecord, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
+    Ballot, Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, Fate, GateReport,
+    JudgeId, Kind, Lane, LaneId, LaneRecord, ModelRef, RunEvent, Stage, Steer, Stop, TreeId, Usage,
 };
 use crate::prompt::CapsuleTask;
 
@@ -25,6 +27,7 @@ impl Run<'_> {
     /// Runs every lane and makes a candidate of each that left a change.
     pub(super) async fn fan_out(&mut self) -> Result<(), PipelineError> {
         let runs = lane_runs(&self.record.plan);
+        self.open_steering(&runs);
         self.begin_stage(Stage::FanOut, Some(runs.len() as u32))?;
         let brake = Brake::new(self.cancel);
         let (ends, early) = match self.watched() {
@@ -41,6 +44,7 @@ impl Run<'_> {
             }
             None => (self.work(runs, &brake, None).await, Early::default()),
         };
+        self.steering.close();
         let ends = ends?;
         self.early = early;
         self.enough = self.early.enough.take().or_else(|| self.memory.enough().cloned());
@@ -52,6 +56,24 @@ impl Run<'_> {
         self.record.saved = self.enough.as_ref().map(|enough| saved(enough, &self.record.lanes));
         self.warn_of_lanes();
         Ok(())
+    }
+
+    /// From now on the operator can speak to the workers. What is said is journaled before it is used.
+    fn open_steering(&self, runs: &[LaneRun]) {
+        let tell = self.tell.clone();
+        let keep = move |steer: &Steer| {
+            let event = RunEvent::Steered { steer: steer.clone() };
+            match steer.fate {
+                Fate::Waiting => tell.keep(event).map_err(|error| error.to_string()),
+                // What became of it is no question to anybody: a failure ends the run at the next check.
+                Fate::Told { .. } | Fate::Missed => {
+                    tell.send(event);
+                    Ok(())
+                }
+            }
+        };
+        let lanes = runs.iter().map(|run| run.id.clone());
+        self.steering.open(lanes, self.memory.steers(), Arc::new(keep));
     }
 
     /// How many candidates end the fan-out early, where that is still to be found out.
@@ -94,6 +116,7 @@ impl Run<'_> {
             if let Err(error) = keep_attempt(self.dir, &run.id, attempt) {
                 self.tell.fail(error);
             }
+            self.steering.end(&run.id);
             self.tell.send(lane_ended(&run.id, attempt));
             if let (Some(arrived), Some(arrival)) = (&arrived, Arrival::of(run, attempt)) {
                 // Who can't be told any more has ended the fan-out.

@@ -19,8 +19,8 @@ mod tests;
 pub(crate) use context::inline;
 pub use context::{
     CandidateView, CapsuleSystem, CapsuleTask, GateCommand, GateFailure, GateView, Instructions,
-    JobNotices, JudgeRetry, JudgeSystem, JudgeTask, SkepticSystem, SkepticTask, Subtask,
-    SubtaskResult, SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask,
+    JobNotices, JudgeRetry, JudgeSystem, JudgeTask, OperatorSteering, SkepticSystem, SkepticTask,
+    Subtask, SubtaskResult, SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask,
     TitleSystem, TitleTask, WorkerSystem, WorkerTask,
 };
 pub use error::PromptError;
