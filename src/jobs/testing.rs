@@ -84,7 +84,8 @@ impl Handle for Fake {
     }
 
     fn read_from(&self, offset: u64) -> Reading {
-        lock(&self.ring).read(offset, !self.is_live())
+        let over = !self.is_live();
+        lock(&self.ring).read(offset, over)
     }
 
     fn written_beyond(&self, offset: u64) -> BoxFuture<'_, ()> {

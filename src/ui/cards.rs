@@ -7,7 +7,7 @@ use indicatif::{MultiProgress, ProgressBar};
 
 use super::bars::spinner;
 use crate::model::printable::line;
-use crate::model::{Card, duration};
+use crate::model::{Card, CardState, duration};
 
 /// The rows, by id.
 #[derive(Default)]
@@ -108,10 +108,13 @@ impl Cards {
 
 impl Row {
     fn draw(&self, at: Duration) {
-        let Card { id, kind, title, .. } = &self.card;
+        let Card { id, kind, title, state, .. } = &self.card;
         let age = duration(at.saturating_sub(self.began).as_millis() as u64);
-        let state = self.card.state.words();
-        let doing = if self.doing.is_empty() { title } else { &self.doing };
-        self.bar.set_message(line(&format!("{id}  {}  {state} {age}  {doing}", kind.label())));
+        // What is told of its doings says that it runs, and needs the room.
+        let text = match (state, self.doing.as_str()) {
+            (CardState::Running, doing) if !doing.is_empty() => format!("{id}  {doing}"),
+            (state, _) => format!("{id}  {}  {} {age}  {title}", kind.label(), state.words()),
+        };
+        self.bar.set_message(line(&text));
     }
 }

@@ -140,15 +140,15 @@ fn the_live_view_shows_workers_and_jobs_alike_as_long_as_they_live() {
     terminal.types("bakeoff run 'raise the value' > /dev/null; echo ov''er");
     LANES.iter().for_each(|lane| drop(stage.asked(lane)));
     stage.follows("one");
-    let row = |screen: &str, id: &str, kind: &str| {
-        screen.lines().any(|line| line.contains(&format!("{id}  {kind}  running ")))
+    let row = |screen: &str, id: &str, what: &str| {
+        screen.lines().any(|line| line.contains(&format!("{id}  {what}")))
     };
     let screen = terminal.shows("cards", |screen| screen.contains("background: 2 workers, 1 job"));
-    let there = [("one/1", "worker"), ("one/1#1", "job"), ("two/1", "worker")];
+    let there = [("one/1", "turn 2"), ("one/1#1", "job  running "), ("two/1", "turn 1")];
     assert!(there.iter().all(|(id, kind)| row(&screen, id, kind)), "{screen}");
     stage.place.run(["stop", "one/1#1"]).exits(0);
     terminal.shows("the job's card is gone", |screen| {
-        screen.contains("background: 2 workers\n") && !row(screen, "one/1#1", "job")
+        screen.contains("background: 2 workers\n") && !row(screen, "one/1#1", "")
     });
     stage.submits("one", "2\n");
     terminal.shows("one worker is left", |screen| screen.contains("background: 1 worker\n"));
