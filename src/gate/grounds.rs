@@ -1,7 +1,7 @@
 //! Where a tree stands on disk while a gate runs: the engine's store in a run, a double in tests.
 
 use std::any::Any;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::model::TreeId;
@@ -61,6 +61,15 @@ pub trait Ground: Send + Sync {
     /// What a job needs to see it.
     fn mounts(&self) -> Vec<Mount>;
 
+    /// What a job must see at `at` as a tool's cache of build output: what the base's gates left in the
+    /// cache of that name, and room for more. Nothing where it can't be laid over each other.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    fn cache(&self, _name: &str, _at: &Path) -> Result<Option<Mount>, RepoError> {
+        Ok(None)
+    }
+
     /// Where a job works: `dir` below the tree's top, as the job sees it.
     fn cwd(&self, dir: &str) -> PathBuf;
 
@@ -111,6 +120,10 @@ impl Grounds for Store {
 impl Ground for GateTree {
     fn mounts(&self) -> Vec<Mount> {
         self.mounts()
+    }
+
+    fn cache(&self, name: &str, at: &Path) -> Result<Option<Mount>, RepoError> {
+        GateTree::cache(self, name, at)
     }
 
     fn cwd(&self, dir: &str) -> PathBuf {

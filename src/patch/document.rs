@@ -284,6 +284,7 @@ impl<'a> Document<'a> {
         if text.is_empty() {
             self.gap.blank += 1;
         } else if is_mail_start(text) {
+            self.check_stray()?;
             self.in_mail = true;
             self.gap = Gap::of_mail();
             self.cursor.repair("mail", "the text of a mail around the diff was left out");
@@ -436,6 +437,8 @@ mod tests {
     #[test]
     fn changes_outside_hunks_are_not_lost_in_silence() {
         assert_eq!(read(&format!("{FIRST}\n+lost\n")), Err("stray-lines".into()));
+        let mail = format!("From {} Mon Sep 17 00:00:00 2001\n", "1".repeat(40));
+        assert_eq!(read(&format!("{FIRST}\n+lost\n{mail}")), Err("stray-lines".into()));
         assert_eq!(read("@@ -1 +1 @@\n-a\n+b\n"), Err("no-file-header".into()));
         assert_eq!(read("--- a/x\n+++ b/x\ntext\n"), Err("no-hunks".into()));
         assert_eq!(read("just text\n"), Err("not-a-diff".into()));

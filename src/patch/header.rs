@@ -54,6 +54,10 @@ impl Header {
             (self.minus, self.plus) = read_sides(cursor)?;
             return Ok(false);
         }
+        // Git takes it for the new name, wherever it stands in a header.
+        if text.starts_with(b"+++ ") {
+            return Err(bad(cursor, "has no `---` line before it"));
+        }
         let Some((key, value)) =
             KEYS.iter().find_map(|key| Some((*key, text.strip_prefix(key.as_bytes())?)))
         else {
@@ -65,8 +69,8 @@ impl Header {
             "new mode " => set(&mut self.new_mode, mode::read(value)),
             "new file mode " => set(&mut self.new_file, mode::read(value)),
             "deleted file mode " => set(&mut self.deleted_file, mode::read(value)),
-            "rename from " => set(&mut self.rename_from, names::whole(value)),
-            "rename to " => set(&mut self.rename_to, names::whole(value)),
+            "rename from " | "rename old " => set(&mut self.rename_from, names::whole(value)),
+            "rename to " | "rename new " => set(&mut self.rename_to, names::whole(value)),
             "copy from " => set(&mut self.copy_from, names::whole(value)),
             "copy to " => set(&mut self.copy_to, names::whole(value)),
             "index " => self.index_line(value),
@@ -91,13 +95,16 @@ impl Header {
     }
 }
 
-const KEYS: [&str; 11] = [
+/// All that git reads; a key that is missing here would pass for prose.
+const KEYS: [&str; 13] = [
     "old mode ",
     "new mode ",
     "new file mode ",
     "deleted file mode ",
     "rename from ",
     "rename to ",
+    "rename old ",
+    "rename new ",
     "copy from ",
     "copy to ",
     "index ",
@@ -176,11 +183,18 @@ mod tests {
             "similarity index 101%",
             "rename from ",
             "--- a/x\n@@ -1 +1 @@",
+            "new file mode 100644\n+++ b/x",
             "new file mode 100644\r",
         ] {
             let text = format!("diff --git a/x b/x\n{lines}\n");
             assert_eq!(read(&text).err().as_deref(), Some("bad-header"), "{lines:?}");
         }
+        // Git's first words for a rename.
+        let old = read("diff --git a/x b/y\nrename old x\nrename new y\n").unwrap();
+        assert_eq!(
+            (old.rename_from.as_deref(), old.rename_to.as_deref()),
+            (Some(&b"x"[..]), Some(&b"y"[..]))
+        );
         assert_eq!(read("diff --git nothing\n").err().as_deref(), Some("bad-header"));
     }
 }

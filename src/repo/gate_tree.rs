@@ -17,7 +17,7 @@ use super::files;
 use super::lease::Lease;
 use super::object_db::ObjectStore;
 use super::objects::{self, Item, oid};
-use super::output::{GateLayer, Part};
+use super::output::{self, GateLayer, Part, caches_beside};
 use super::scan::{Scan, Untracked};
 use super::store::Store;
 use super::{gate_copy, upper};
@@ -129,6 +129,25 @@ impl GateTree {
         }
     }
 
+    /// What a job must mount at `at` for a tool's cache of build output that lies outside the tree. Below it
+    /// is what the base's gates left there; what this tree's gates write goes with the tree.
+    /// Nothing for a tree that is a copy.
+    ///
+    /// # Errors
+    /// When its directories can't be made.
+    pub fn cache(&self, name: &str, at: &Path) -> Result<Option<Mount>> {
+        if matches!(self.place, Place::Copy { .. }) {
+            return Ok(None);
+        }
+        let dir = caches_beside(&self.dir.join("upper")).join(name);
+        let [upper, work, bottom] = ["upper", "work", "bottom"].map(|part| dir.join(part));
+        for path in [&upper, &work, &bottom] {
+            files::make_private(path).at("create", path)?;
+        }
+        let lower = self.below.caches(name).chain([bottom]).collect();
+        Ok(Some(Mount::Overlay { lower, upper, work, at: at.to_owned() }))
+    }
+
     /// The tree's top as a job sees it, or a directory below it.
     pub fn cwd(&self, dir: &str) -> PathBuf {
         let top = match &self.place {
@@ -200,6 +219,7 @@ impl GateTree {
         }
         let work = self.dir.join("work");
         files::remove(&work).at("clean", &work)?;
+        output::tidy_caches(&upper, !rewritten.is_empty())?;
         let rewritten = rewritten.iter().map(|path| lossy(path)).collect();
         let parts = [Part::leased(upper, self.lease, None)].into_iter().chain(below).collect();
         Ok(GateLayer { parts, rewritten, carried })

@@ -78,6 +78,25 @@ impl Part {
     }
 }
 
+/// Where the caches of build output lie that belong to the output in `upper`: one directory for each, by
+/// name, with its own upper directory and what an overlay needs besides.
+pub(crate) fn caches_beside(upper: &Path) -> PathBuf {
+    upper.with_file_name("caches")
+}
+
+/// Takes away what only mounting the caches beside `upper` needed; with `all` their contents, too.
+pub(crate) fn tidy_caches(upper: &Path, all: bool) -> Result<()> {
+    let caches = caches_beside(upper);
+    if all {
+        return files::remove(&caches).at("clean", &caches);
+    }
+    for entry in std::fs::read_dir(&caches).into_iter().flatten().flatten() {
+        let work = entry.path().join("work");
+        files::remove(&work).at("clean", &work)?;
+    }
+    Ok(())
+}
+
 /// The largest source that is read back, in bytes.
 const MAX_FILE: u64 = 1 << 30;
 
@@ -110,6 +129,14 @@ impl GateLayer {
     /// The directories, the topmost first.
     pub(crate) fn dirs(&self) -> impl Iterator<Item = &Path> {
         self.parts.iter().map(|part| part.dir.as_path())
+    }
+
+    /// What the base's gates left in a tool's cache of build output, the newest first. Workers see none of
+    /// it.
+    pub(crate) fn caches(&self, name: &str) -> impl Iterator<Item = PathBuf> {
+        let outputs = self.parts.iter().filter(|part| part.sources.is_none());
+        let upper = move |part: &Arc<Part>| caches_beside(&part.dir).join(name).join("upper");
+        outputs.map(upper).filter(|dir| dir.is_dir())
     }
 
     /// What of it a worker's change must not bring in.

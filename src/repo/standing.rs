@@ -20,7 +20,7 @@ use super::error::{IoContext, RepoError, Result, lossy};
 use super::lease::Lease;
 use super::listing::{self, GONE};
 use super::objects::{self, Item, read_blob};
-use super::output::{GateLayer, Part};
+use super::output::{GateLayer, Part, caches_beside};
 use super::snapshot::{self, Taken};
 use super::store::Store;
 use super::{files, layer};
@@ -112,9 +112,10 @@ struct Note {
     sources: bool,
 }
 
-/// The names in an entry: the output, the sources with newer times and their listing, the base's
+/// The names in an entry: the output, tools' caches beside it, the sources with newer times and their listing, the base's
 /// listing, the note.
 const UPPER: &str = "upper";
+const CACHES: &str = "caches";
 const SOURCES: &str = "sources";
 const SOURCES_LIST: &str = "sources.list";
 const TREE: &str = "tree";
@@ -322,7 +323,9 @@ impl Store {
             listing::save(&dir.join(SOURCES_LIST), sources).at("write", dir)?;
         }
         let sources = sources.map(|(from, _)| (from.as_path(), SOURCES));
-        for (from, to) in sources.into_iter().chain([(upper, UPPER)]) {
+        let caches = caches_beside(upper);
+        let caches = caches.is_dir().then_some((caches.as_path(), CACHES));
+        for (from, to) in sources.into_iter().chain(caches).chain([(upper, UPPER)]) {
             let to = dir.join(to);
             files::remove(&to).at("remove", &to)?;
             match fs::rename(from, &to) {

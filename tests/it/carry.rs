@@ -171,7 +171,8 @@ impl Yard {
         };
         let path = std::env::var_os("PATH").unwrap_or_default();
         let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-        let tools = toolchain::discover(&path, &home);
+        let mut tools = toolchain::discover(&path, &home);
+        tools.kept.push(("of-a-test", "/home/bakeoff-job/.cache/of-a-test".into()));
         let launch = Some(Arc::new(launcher) as _);
         let keeper = Gatekeeper::new(store.clone(), launch, tier, tools, plan, Vec::new())
             .carrying(asked.carry.iter().map(|path| (*path).to_owned()).collect())
@@ -222,6 +223,16 @@ impl Run {
 
     /// Whether a candidate that adds a program passes the typecheck.
     async fn passes(&self, base: &BaseGates, path: &str, text: &str) -> bool {
+        let report = self.checked(base, path, text).await;
+        match &report.verdict {
+            Verdict::Pass => true,
+            Verdict::Fail { .. } => false,
+            other => panic!("{other:?}: {report:#?}"),
+        }
+    }
+
+    /// What the typecheck says of a candidate that adds a file.
+    async fn checked(&self, base: &BaseGates, path: &str, text: &str) -> GateReport {
         let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
         let diff = format!(
             "diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n\
@@ -231,12 +242,7 @@ impl Run {
         let tree = self.admit(&diff);
         let (id, cancel) = (CandidateId::nth(0), CancellationToken::new());
         let reports = self.keeper.candidate(&id, &tree, base, &EventSink::none(), &cancel).await;
-        let reports = reports.unwrap();
-        match &reports[1].verdict {
-            Verdict::Pass => true,
-            Verdict::Fail { .. } => false,
-            other => panic!("{other:?}: {reports:#?}"),
-        }
+        reports.unwrap().swap_remove(1)
     }
 
     fn admit(&self, diff: &str) -> bakeoff::model::TreeId {
@@ -555,4 +561,43 @@ async fn many_directories_are_carried() {
     let base = run.base().await;
     assert!(base.reports[0].verdict.is_pass(), "{:#?}", base.reports);
     assert!(run.passes(&base, "right", "x\n").await);
+}
+
+/// A cache of build output outside the tree: a candidate begins with what the base's gates left in it, and
+/// what it adds goes with it. It is kept between runs, lies under later bases', and is told apart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tools_own_cache_is_the_bases_under_every_candidate() {
+    let yard = Yard::new();
+    let check = "cd ~/.cache/of-a-test && echo \"had: $(ls | xargs)\" && \
+                 touch \"$(cat $OLDPWD/who 2>/dev/null || echo base)\"";
+    let asked = Asked { check, carry: &[], ..CARGO };
+    let run = yard.run("r1", "main", &asked).await;
+    let base = run.base().await;
+    assert_eq!(output(&base.reports[0]), "had: \n", "{:#?}", base.reports);
+    let had = if run.tier.can_mount() { "had: base\n" } else { "had: \n" };
+    for who in ["one", "two"] {
+        let report = run.checked(&base, "who", who).await;
+        assert_eq!(output(&report), had, "{report:#?}");
+    }
+    drop((base, run));
+    let run = yard.run("r2", "main", &asked).await;
+    let base = run.base().await;
+    assert_eq!(output(&base.reports[0]), had, "kept between runs");
+    drop((base, run));
+    yard.age();
+    yard.write("src/lib.rs", OTHER);
+    yard.write("who", "later");
+    yard.commit("later");
+    let run = yard.run("r3", "main", &asked).await;
+    let base = run.base().await;
+    assert_eq!(output(&base.reports[0]), had, "under a later base");
+    let report = run.checked(&base, "else", "x").await;
+    let had = if run.tier.can_mount() { "had: base later\n" } else { "had: \n" };
+    assert_eq!(output(&report), had);
+    // A base whose gates changed its own sources leaves no cache either.
+    let spoils = "echo spoilt > src/lib.rs; cd ~/.cache/of-a-test && ls | xargs && touch spoilt";
+    let run = yard.run("r4", "main", &Asked { check: spoils, carry: &[], ..CARGO }).await;
+    let base = run.base().await;
+    let report = run.checked(&base, "else", "x").await;
+    assert_eq!(output(&report), "\n", "{report:#?}");
 }

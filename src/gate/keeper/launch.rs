@@ -38,7 +38,8 @@ impl Gatekeeper {
         });
         let cwd = tree.cwd(&self.plan.dir);
         let root = cwd.to_string_lossy().into_owned();
-        match launch.run(self.job(work, tree), cancel).await {
+        let job = self.job(work, tree)?;
+        match launch.run(job, cancel).await {
             Err(SandboxError::Cancelled) => Err(GateError::Cancelled),
             Err(error) => Ok(Err(error.to_string())),
             Ok(JobExit { status: JobStatus::Killed, .. }) if cancel.is_cancelled() => {
@@ -59,7 +60,7 @@ impl Gatekeeper {
         (self.toolchains.mounts.clone(), env.into_iter().chain(env::ceiling(top)).collect())
     }
 
-    fn job(&self, work: &Work<'_>, tree: &dyn Ground) -> JobSpec {
+    fn job(&self, work: &Work<'_>, tree: &dyn Ground) -> Result<JobSpec, GateError> {
         let network = match work.gate {
             GateKind::Setup if self.plan.setup_network => Network::Host,
             _ => Network::Off,
@@ -75,13 +76,18 @@ impl Gatekeeper {
         if work.gate == GateKind::Test {
             env::name_tests(&mut env);
         }
-        JobSpec {
+        let mut mounts = tools.mounts.clone();
+        for (name, at) in &tools.kept {
+            mounts.extend(tree.cache(name, at)?);
+        }
+        mounts.extend(tree.mounts());
+        Ok(JobSpec {
             token: mint_token(),
             label: format!("{} {who}", work.label),
             argv: shell.into_iter().map(OsString::from).collect(),
             env: env.into_iter().chain(env::ceiling(&tree.cwd(""))).collect(),
             cwd: tree.cwd(&self.plan.dir),
-            mounts: tools.mounts.iter().cloned().chain(tree.mounts()).collect(),
+            mounts,
             network,
             limits: Limits {
                 wall: work.wall,
@@ -92,6 +98,6 @@ impl Gatekeeper {
                 ..Limits::default()
             },
             stdin: Vec::new(),
-        }
+        })
     }
 }

@@ -1,7 +1,10 @@
-//! Go: the installation behind `go`, the module cache read-only, a private build cache.
+//! Go: the installation behind `go`, the module cache read-only, a build cache that begins with what the
+//! base's gates left.
 //!
-//! `GOFLAGS` stays unset: Go's own choice (the vendored modules where there are any, else a
-//! read-only `go.mod`) is what a gate wants; `-mod=mod` would mend a candidate's `go.mod` silently.
+//! `GOFLAGS` says nothing of modules: Go's own choice (the vendored modules where there are any, else a
+//! read-only `go.mod`) is what a gate wants; `-mod=mod` would mend a candidate's `go.mod` silently. It
+//! says that tests run each time: a pass out of the cache proves nothing of a test that is run again
+//! because it may be flaky.
 
 use std::path::Path;
 
@@ -18,7 +21,10 @@ pub(super) fn find(search: &mut Search<'_>) {
         search.env("GOMODCACHE", modules);
     }
     search.env("GOPATH", Path::new(JOB_HOME).join("go"));
-    search.env("GOCACHE", Path::new(JOB_HOME).join(".cache/go-build"));
+    let built = Path::new(JOB_HOME).join(".cache/go-build");
+    search.env("GOCACHE", built.clone());
+    search.toolchains.kept.push(("go-build", built));
+    search.env("GOFLAGS", "-count=1");
     search.env("GOENV", "off");
     search.env("GOPROXY", "off");
     search.env("GOSUMDB", "off");

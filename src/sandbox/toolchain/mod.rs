@@ -35,6 +35,9 @@ pub struct Toolchains {
     pub env: Vec<(OsString, OsString)>,
     /// Name and program of each tool, for `doctor`.
     pub found: Vec<(String, PathBuf)>,
+    /// Caches of build output outside the tree that know each entry by what it was made of, so that what
+    /// the base's gates wrote may lie under a candidate's: a name, and where a job finds it.
+    pub kept: Vec<(&'static str, PathBuf)>,
     /// Where they look for dependencies.
     caches: Vec<caches::Cache>,
 }

@@ -100,7 +100,15 @@ fn write_at(root: &Path, path: &[u8], bytes: &[u8]) {
 fn git(dir: &Path, args: &[&str]) -> Vec<u8> {
     let output = Command::new("git")
         .args(["-c", "user.name=Test", "-c", "user.email=test@localhost"])
-        .args(["-c", "protocol.file.allow=always"])
+        // A collection in the background would change the checkout while a test looks at it.
+        .args([
+            "-c",
+            "protocol.file.allow=always",
+            "-c",
+            "gc.auto=0",
+            "-c",
+            "maintenance.auto=false",
+        ])
         .args(args)
         .current_dir(dir)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
