@@ -47,9 +47,10 @@ impl Entry {
 
     /// What it waits with, when it is quiet.
     async fn question(&self) -> Option<Prompt> {
-        // A job that is over waits for nothing.
+        // A job that is over waits for nothing. One whose input is closed does neither, but where nobody could have
+        // answered that is why it can't go on.
         let state = self.process.feed(Feeding::Look).await.ok()?;
-        if !state.open || state.waiting > 0 {
+        if !(state.open || self.alone) || state.waiting > 0 {
             return None;
         }
         Prompt::of(&self.tail(), state.terminal)

@@ -1,5 +1,6 @@
 //! Repositories of odd kinds, and checkouts in odd states.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
