@@ -291,7 +291,7 @@ fn two_runs_at_once_are_apart_and_the_newest_is_meant() {
     };
     let one = id(&mut first);
     assert_eq!(stage.follows("one"), "one/1#1");
-    let mut second = Running::start(stage.place.bakeoff(["run", "raise it again", "--no-test"]));
+    let mut second = Running::start(stage.place.bakeoff(["run", "raise it again"]));
     let two = id(&mut second);
     // Requests of the second one wait behind those of the first one at its models.
     assert_eq!(stage.listed(&[&one]), ["one/1", "one/1#1", "two/1"]);
