@@ -120,9 +120,7 @@ fn ended(child: Child) -> Done {
     Done::of(child.wait_with_output().unwrap())
 }
 
-// contract R1
-// contract R2
-// contract R3
+// contract R1, R2, R3
 // contract R5 in part: a worker's job takes no model's place; the operator's shells are tested with them
 // contract R6
 // contract R10 in part: that the operator's own live on is tested with them

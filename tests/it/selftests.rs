@@ -13,10 +13,18 @@ fn selftest(args: &[&str], home: &std::path::Path) -> Done {
 }
 
 // contract C28
+// contract R19 in part: by a whole run, in all that it leaves and asks
 #[test]
 fn protections_are_proved_by_real_runs() {
     let home = tempfile::tempdir().unwrap();
-    let names = ["allowlist", "crash-leaves-nothing", "foreign-text-boundary", "sandbox-canaries"];
+    let names = [
+        "allowlist",
+        "crash-leaves-nothing",
+        "foreign-text-boundary",
+        "host-jobs-stay-host",
+        "pty-secret-never-stored",
+        "sandbox-canaries",
+    ];
     let told = selftest(&[&names[..], &["--json"]].concat(), home.path()).exits(0).json();
     let tests = told["selftests"].as_array().unwrap();
     let found: Vec<&str> = tests.iter().map(|test| test["name"].as_str().unwrap()).collect();
