@@ -173,9 +173,8 @@ impl View {
         // It may ask already.
         self.stand(&self.card.clone());
         let mut signal = None;
-        loop {
-            // The signals' thread holds a sender as long as the process lives.
-            let Ok(event) = inbox.recv() else { break };
+        // The signals' thread holds a sender as long as the process lives.
+        while let Ok(event) = inbox.recv() {
             match event {
                 Event::Frame(Some(Frame::Exit { code, why, told })) => {
                     let why = if signal.is_some() { None } else { why };

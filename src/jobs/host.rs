@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::board::Source;
 use super::entry::{JobEnd, JobView, lock};
@@ -21,6 +22,8 @@ use crate::sandbox::{Feed, JobSpec, Launcher, Reaped};
 
 /// The word in front of the jobs' numbers, and the owner of the table.
 const NAME: &str = "shell";
+/// The longest that a command may run: it ends with the run.
+const CEILING: Duration = Duration::from_secs(24 * 3600);
 /// The longest command line in a list, in bytes.
 const MAX_LABEL: usize = 200;
 
@@ -89,7 +92,8 @@ pub struct HostJob {
 impl HostJobs {
     /// None yet; what its commands are told in the dark is added to `secrets`.
     pub fn new(secrets: Learnt) -> Self {
-        let table = JobTable::new(LaneId::new(NAME), JobLimits::default(), EventSink::none());
+        let limits = JobLimits { ceiling: CEILING, ..JobLimits::default() };
+        let table = JobTable::new(LaneId::new(NAME), limits, EventSink::none());
         let table = table.of_the_operator().hiding(secrets.clone());
         let (answers, grounds, open) = Default::default();
         Self(Arc::new(Inner { table, secrets, answers, grounds, open }))
@@ -119,7 +123,7 @@ impl HostJobs {
         let mut spec = ground.job(command)?;
         let open = lock(&self.0.open);
         let Some((launcher, scope)) = &*open else {
-            return Err("no command can run in this run: no sandbox, no execution".to_owned());
+            return Err("no command can run now: the run is ending, or has no sandbox".to_owned());
         };
         spec.token = scope.token().clone();
         let label = clip(&printable::line(&command.script), MAX_LABEL).text;
