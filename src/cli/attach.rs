@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 /// What happens while one is attached.
-enum Event {
+pub(super) enum Event {
     /// The engine says something; nothing more when it is gone.
     Frame(Option<Frame>),
     /// The engine was not understood.
@@ -63,7 +63,7 @@ impl Args {
 }
 
 /// The engine's frames, on a thread of their own.
-fn listen(mut follow: Follow, events: Sender<Event>) {
+pub(super) fn listen(mut follow: Follow, events: Sender<Event>) {
     std::thread::spawn(move || {
         loop {
             let event = match follow.frame() {
@@ -79,14 +79,14 @@ fn listen(mut follow: Follow, events: Sender<Event>) {
 }
 
 /// What is typed, on a thread of its own. It ends with the process.
-fn read(terminal: bool, events: Sender<Event>) {
+pub(super) fn read(terminal: bool, events: Sender<Event>) {
     std::thread::spawn(move || {
         terminal::read(terminal, |typed| events.send(Event::Typed(typed)).is_ok());
     });
 }
 
 /// Signals, on a thread of their own.
-fn watch_signals(events: Sender<Event>) -> Result<(), CliError> {
+pub(super) fn watch_signals(events: Sender<Event>) -> Result<(), CliError> {
     let failed = |error| CliError::internal(format!("failed to watch for signals: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;
@@ -182,6 +182,8 @@ impl Screen {
                     tell(&format!("{}: {}\n", card.id, line(&card.state.words())));
                 }
             }
+            // Only whoever started a command is told so.
+            Frame::Exit { .. } => {}
             Frame::Refused { reason } => tell(&format!("{reason}\n")),
             Frame::Ended { card } => {
                 std::io::stdout().flush().ok();

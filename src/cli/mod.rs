@@ -39,6 +39,7 @@ mod running;
 mod runs;
 mod scenario;
 mod selftest;
+mod shell;
 mod show;
 mod signals;
 mod steer;
@@ -87,6 +88,7 @@ enum Command {
     Eval(eval::Args),
     Jobs(jobs::Args),
     Attach(attach::Args),
+    Shell(shell::Args),
     Probe(probe::Args),
     Steer(steer::Args),
     Stop(stop::Args),
@@ -140,6 +142,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Eval(args) => args.run(),
         Command::Jobs(args) => args.run(context),
         Command::Attach(args) => args.run(context),
+        Command::Shell(args) => args.run(context),
         Command::Probe(args) => args.run(context),
         Command::Steer(args) => args.run(context),
         Command::Stop(args) => args.run(context),

@@ -9,13 +9,14 @@ mod follow;
 mod peer;
 mod proto;
 mod server;
+mod shell;
 mod snapshot;
 mod stream;
 #[cfg(test)]
 mod tests;
 
 pub use client::{ControlError, ask};
-pub use follow::{Follow, Speak, attach};
-pub use proto::{Frame, PROTOCOL, Reply, Request, Said};
+pub use follow::{Follow, ShellAnswer, Speak, attach, shell};
+pub use proto::{Frame, PROTOCOL, Reply, Request, Said, Wish};
 pub use server::{Control, Served};
 pub use snapshot::{LaneSnapshot, Snapshot, Watch};

@@ -43,6 +43,11 @@ pub enum Request {
         /// Answer once it is known what became of it.
         wait: bool,
     },
+    /// Run a command of the operator's in a lane's workspace, and show it as [`Request::Attach`] does.
+    Shell {
+        /// It.
+        wish: Wish,
+    },
     /// Show what something wrote and goes on to write, and take input for it.
     Attach {
         /// What.
@@ -51,6 +56,30 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<Size>,
     },
+}
+
+/// A command of the operator's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wish {
+    /// The lane in whose workspace it runs; may be left out where only one has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<String>,
+    /// What `/bin/sh` gets.
+    pub script: String,
+    /// The directory, from the workspace's top; empty for the top.
+    #[serde(default)]
+    pub dir: String,
+    /// The size of its terminal, if it is to have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<Size>,
+    /// Nobody can answer when it asks for a secret: it is ended then.
+    #[serde(default)]
+    pub alone: bool,
+    /// Leave it at once: it runs until the run ends. Without this it ends when whoever started it goes away without
+    /// a word.
+    #[serde(default)]
+    pub detach: bool,
 }
 
 /// The answer to a request.
@@ -85,6 +114,13 @@ pub enum Reply {
     Missed {
         /// Why.
         reason: String,
+    },
+    /// A command was started and left.
+    Detached {
+        /// It.
+        card: Card,
+        /// That it runs until the run ends, in words.
+        told: String,
     },
     /// Lines follow.
     Attached {
@@ -129,6 +165,18 @@ pub enum Frame {
         /// Why.
         reason: String,
     },
+    /// Behind the end of a command that whoever is attached has started.
+    Exit {
+        /// Its exit status: 128 and the number of the signal that ended it, 124 when its time was over, 125 when the
+        /// engine ended it or could not run it.
+        code: i32,
+        /// Why the engine ended it, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+        /// What is left of earlier commands, in words.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        told: String,
+    },
     /// It ended, and all that it wrote was sent.
     Ended {
         /// How.
@@ -150,7 +198,7 @@ pub enum Said {
         /// It.
         size: Size,
     },
-    /// The viewer leaves on purpose.
+    /// The viewer leaves on purpose: also what was started to be seen to its end goes on.
     Leave,
 }
 

@@ -15,9 +15,10 @@ use tokio_util::task::TaskTracker;
 use super::client::{SOCKET, with_short_path};
 use super::peer;
 use super::proto::{MAX_LINE, Reply, Request, line, read};
+use super::shell;
 use super::snapshot::Watch;
 use super::stream::{self, Left};
-use crate::jobs::Handle;
+use crate::jobs::{Handle, HostJobs};
 use crate::model::Sender;
 use crate::worker::Floor;
 
@@ -30,6 +31,8 @@ pub struct Served {
     pub stop: CancellationToken,
     /// What is live, and the way to the workers.
     pub floor: Floor,
+    /// The operator's commands.
+    pub host: HostJobs,
 }
 
 /// A listening socket; dropping it ends the service and removes the socket.
@@ -124,6 +127,9 @@ async fn serve(stream: UnixStream, served: &Served, sender: &Sender) -> std::io:
             }
             Err(reason) => Reply::Refused { reason },
         },
+        Ok(Request::Shell { wish }) => {
+            return shell::run(served, wish, (lines, writer), sender).await;
+        }
         Ok(request) => answer(request, served, sender).await,
         Err(reason) => Reply::Refused { reason },
     };
@@ -159,8 +165,8 @@ async fn answer(request: Request, served: &Served, sender: &Sender) -> Reply {
             Err(reason) => Reply::Refused { reason },
         },
         Request::Steer { lane, text, wait } => steer(served, sender, (&lane, &text), wait).await,
-        Request::Attach { .. } => {
-            Reply::Refused { reason: "attach has no single answer".to_owned() }
+        Request::Attach { .. } | Request::Shell { .. } => {
+            Reply::Refused { reason: "this has no single answer".to_owned() }
         }
     }
 }

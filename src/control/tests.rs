@@ -22,6 +22,7 @@ impl Engine {
             watch: Watch::default(),
             stop: CancellationToken::new(),
             floor: Floor::default(),
+            host: crate::jobs::HostJobs::new(crate::journal::Learnt::default()),
         };
         let lanes = [LaneId::of("one", 1), LaneId::of("two", 1)];
         served.floor.steering.open(lanes, Vec::new(), Arc::new(|_| Ok(())));

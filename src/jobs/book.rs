@@ -8,6 +8,7 @@ use super::board::Board;
 use super::entry::{JobView, lock};
 use super::order::JobLimits;
 use super::table::{JobTable, WeakTable};
+use crate::journal::Learnt;
 use crate::model::{EventSink, LaneId, LeaseId};
 
 /// All worker runs' tables. Clones share it.
@@ -16,6 +17,7 @@ pub struct JobBook {
     limits: JobLimits,
     board: Option<Board>,
     events: EventSink,
+    secrets: Learnt,
     tables: Arc<Mutex<Vec<WeakTable>>>,
 }
 
@@ -28,7 +30,13 @@ impl std::fmt::Debug for JobBook {
 impl JobBook {
     /// Without tables; those that it opens have these limits.
     pub fn new(limits: JobLimits) -> Self {
-        Self { limits, board: None, events: EventSink::none(), tables: Arc::default() }
+        Self {
+            limits,
+            board: None,
+            events: EventSink::none(),
+            secrets: Learnt::default(),
+            tables: Arc::default(),
+        }
     }
 
     /// The same, whose tables the operator finds on `board`. What their jobs do is told to `events`.
@@ -37,10 +45,17 @@ impl JobBook {
         Self { board: Some(board), events, ..self }
     }
 
+    /// The same, in whose tables these secrets are hidden.
+    #[must_use]
+    pub fn hiding(self, secrets: Learnt) -> Self {
+        Self { secrets, ..self }
+    }
+
     /// Opens the table of a worker run. It is gone when nobody holds it any more; a board holds it as long
     /// as an output in it is readable.
     pub fn open(&self, lane: &LaneId) -> JobTable {
         let table = JobTable::new(lane.clone(), self.limits, self.events.clone());
+        let table = table.hiding(self.secrets.clone());
         if let Some(board) = &self.board {
             board.add(Arc::new(table.clone()));
         }

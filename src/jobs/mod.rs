@@ -7,13 +7,19 @@
 
 mod board;
 mod book;
+mod capture;
 mod entry;
 mod handle;
+mod host;
+mod keyboard;
+mod listen;
 mod notice;
 mod operate;
 mod order;
+mod prompts;
 mod reap;
 mod ring;
+mod sanitise;
 mod scope;
 mod table;
 #[cfg(test)]
@@ -24,10 +30,13 @@ pub use board::{Board, Source};
 pub use book::JobBook;
 pub use entry::{JobEnd, JobState, JobView};
 pub use handle::{Handle, Input, Size, StopReport};
+pub use host::{Command, Entrance, Ground, HostJob, HostJobs};
 pub use notice::{KillReport, Notice};
 pub use order::{JobLimits, Order};
+pub use prompts::{Prompt, PromptKind};
 pub use reap::{ReapJournal, Swept, sweep_journals};
 pub use ring::{Piece, Reading, Ring};
+pub use sanitise::Sanitiser;
 pub use scope::{RunScope, mint_token};
 pub use table::JobTable;
 pub use watch::{Watch, WatchState};

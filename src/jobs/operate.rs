@@ -8,17 +8,39 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::board::Source;
-use super::entry::{Entry, lock};
-use super::handle::{Handle, StopReport};
+use super::entry::{Entry, JobEnd, JobState, lock};
+use super::handle::{Handle, Input, Size, StopReport};
+use super::keyboard::terminal_size;
 use super::notice::KillReport;
 use super::ring::Reading;
 use super::table::JobTable;
-use crate::model::Card;
+use crate::model::{Card, JobId, Sender};
+use crate::sandbox::Feeding;
 
 /// A job with its table. It keeps the output readable as long as somebody looks at it.
-struct JobHandle {
+pub(super) struct JobHandle {
     table: JobTable,
     entry: Arc<Entry>,
+}
+
+impl JobHandle {
+    /// A job of a table.
+    pub(super) fn new(table: &JobTable, entry: Arc<Entry>) -> Self {
+        Self { table: table.clone(), entry }
+    }
+
+    /// Its id.
+    pub(super) fn id(&self) -> &JobId {
+        &self.entry.id
+    }
+
+    /// How it ended, once it has.
+    pub(super) fn end_of(&self) -> Option<JobEnd> {
+        match self.entry.state() {
+            JobState::Ended(end) => Some(end),
+            _ => None,
+        }
+    }
 }
 
 impl Source for JobTable {
@@ -67,5 +89,24 @@ impl Handle for JobHandle {
 
     fn written_beyond(&self, offset: u64) -> BoxFuture<'_, ()> {
         self.table.written_beyond(&self.entry, offset).boxed()
+    }
+
+    fn feed_input<'a>(&'a self, input: Input, _: &'a Sender) -> BoxFuture<'a, Result<(), String>> {
+        async move {
+            let taken = self.entry.put(input).await;
+            self.table.woken();
+            taken
+        }
+        .boxed()
+    }
+
+    fn resize(&self, size: Size) -> Result<(), String> {
+        if self.entry.keyboard.is_none() {
+            return Err(format!("{} has no terminal", self.entry.id));
+        }
+        let (entry, size) = (self.entry.clone(), Feeding::Resize(terminal_size(size)));
+        // One that has just ended, or has no terminal, needs no size.
+        tokio::spawn(async move { drop(entry.process.feed(size).await) });
+        Ok(())
     }
 }

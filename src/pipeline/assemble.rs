@@ -29,7 +29,7 @@ use super::{Admit, Duels, Fuse, Judge, Phases, PipelineError, Weigh};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
-use crate::jobs::{JobBook, JobLimits};
+use crate::jobs::{HostJobs, JobBook, JobLimits};
 use crate::journal::{Masker, RunDir};
 use crate::judge::JudgeModel;
 use crate::model::{EventSink, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
@@ -77,6 +77,8 @@ pub struct Equipment {
     pub warden: Warden,
     /// Where the operator finds what is live.
     pub floor: Floor,
+    /// The operator's own commands.
+    pub host: HostJobs,
 }
 
 /// Runs a commission to its end, in the directory made for it, and gives its record.
@@ -253,6 +255,19 @@ impl Builder {
         self,
         limit: CancellationToken,
     ) -> Result<RunRecord, PipelineError> {
+        if let Some(launcher) = &self.sandbox.launcher {
+            self.equipment.host.open(launcher.clone());
+        }
+        let done = self.walk(limit).await;
+        // The operator's commands end with the run, whatever became of it, and nobody is told (contract S7).
+        let reaped = self.equipment.host.finish().await;
+        if !reaped.survivors.is_empty() {
+            tracing::warn!("commands may be alive: {}", reaped.survivors.join(", "));
+        }
+        done
+    }
+
+    async fn walk(&self, limit: CancellationToken) -> Result<RunRecord, PipelineError> {
         let phases = self.phases().await?;
         let order = self.order(limit)?;
         execute(order, &phases, &self.dir, self.tell.clone(), &self.cancel).await
@@ -304,6 +319,7 @@ impl Builder {
         let workers = &self.frame.plan.workers;
         let limits =
             JobLimits { ceiling: Duration::from_secs(workers.job_seconds), ..JobLimits::default() };
+        let hidden = self.equipment.masker.learnt().clone();
         let voice = Voice::new(self.layers.templates.clone(), fencer.clone());
         Ok(LoopWork::new(Shop {
             store: self.store.clone(),
@@ -311,7 +327,9 @@ impl Builder {
             models,
             registry: self.registry().await?,
             tools: self.frame.tools.clone(),
-            jobs: JobBook::new(limits).shown(self.equipment.floor.board.clone(), self.tell.sink()),
+            jobs: JobBook::new(limits)
+                .shown(self.equipment.floor.board.clone(), self.tell.sink())
+                .hiding(hidden.clone()),
             templates: self.layers.templates.clone(),
             clinic: (workers.heal_rounds > 0).then(|| self.clinic(&voice, &prove)),
             voice,
@@ -328,6 +346,8 @@ impl Builder {
             dir: self.dir.clone(),
             events: self.tell.sink(),
             floor: self.equipment.floor.clone(),
+            host: self.equipment.host.clone(),
+            hidden,
         }))
     }
 

@@ -33,6 +33,7 @@ mod replay;
 mod resume;
 mod run;
 mod servers;
+mod shells;
 mod side;
 mod stages;
 mod steers;

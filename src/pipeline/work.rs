@@ -12,11 +12,12 @@ use super::adapters::GateProve;
 use super::heal::{Clinic, Healer, Kept};
 use super::memory::Memory;
 use super::models::{Models, models_of};
+use super::shells::LaneGround;
 use super::{Attempt, PipelineError, Work};
 use crate::fanout::LaneRun;
 use crate::fence::Fencer;
-use crate::jobs::{JobBook, JobTable, RunScope, mint_token};
-use crate::journal::{Entry, JournalError, LeftBehind, RunDir};
+use crate::jobs::{HostJobs, JobBook, JobTable, RunScope, mint_token};
+use crate::journal::{Entry, JournalError, Learnt, LeftBehind, RunDir};
 use crate::model::{
     CommandSpec, EventSink, GatePlan, LaneId, ModelRef, Plan, RunEvent, RunToken, Stop, Unanswered,
     Usage,
@@ -72,6 +73,10 @@ pub struct Shop {
     pub events: EventSink,
     /// Where the operator finds the workers.
     pub floor: Floor,
+    /// The operator's own commands, which may run in the workspaces.
+    pub host: HostJobs,
+    /// Secrets that the operator typed: no tool's answer holds one.
+    pub hidden: Learnt,
 }
 
 /// Loop workers.
@@ -245,7 +250,10 @@ impl Shop {
             Arc::new(Healer::new(clinic, run.id.clone(), workspace.clone(), bill))
         });
         input.review = healer.clone().map(|healer| healer as Arc<dyn Review>);
+        let ground = Arc::new(LaneGround::new(&workspace, &self.prove, &self.plan.gates));
+        let entrance = self.host.enter(&run.id, ground);
         let outcome = LoopWorker::run(input).await;
+        drop(entrance);
         let reaped = match scope {
             // What the worker left running ends before its workspace is read.
             Some(scope) => scope.finish().await,
@@ -273,8 +281,11 @@ impl Shop {
         };
         let launch = self.launcher.clone().map(|launcher| Arc::new(launcher) as Arc<dyn Launch>);
         let jobs = launch.is_some().then(|| Jobs { table, book: self.jobs.clone() });
-        let context =
-            ToolContext { jobs, ..ToolContext::new(workspace, token, launch, cancel.clone()) };
+        let context = ToolContext {
+            jobs,
+            hidden: self.hidden.clone(),
+            ..ToolContext::new(workspace, token, launch, cancel.clone())
+        };
         let system = render(&WorkerSystem)?;
         let provider = self.models.provider(&run.lane.model)?;
         Ok(WorkerInput {

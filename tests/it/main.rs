@@ -26,6 +26,7 @@ mod fence_command;
 mod gate;
 mod gc;
 mod healing;
+mod host;
 mod hostile_gate;
 mod jobs;
 mod judging;

@@ -18,6 +18,7 @@ use super::support::place::{Done, PATIENCE, Place, Running, is};
 use super::support::server::Server;
 
 mod screen;
+mod shell;
 
 /// A place whose models answer when they are told to.
 struct Stage {

@@ -9,12 +9,12 @@ use serde_json::json;
 use super::*;
 
 /// A terminal with a shell in it. It ends when it is dropped.
-struct Terminal {
+pub(super) struct Terminal {
     socket: PathBuf,
 }
 
 /// Whether there is a tmux; no system has to have one.
-fn tmux() -> bool {
+pub(super) fn tmux() -> bool {
     let found = Command::new("tmux").arg("-V").output().is_ok_and(|output| output.status.success());
     if !found {
         println!("no tmux: not tried in a terminal");
@@ -24,7 +24,7 @@ fn tmux() -> bool {
 
 impl Terminal {
     /// A terminal of 100 columns and 24 rows, in the environment of a place.
-    fn new(place: &Place) -> Self {
+    pub(super) fn new(place: &Place) -> Self {
         let socket = place.dir.join("tmux.sock");
         let program = PathBuf::from(env!("CARGO_BIN_EXE_bakeoff"));
         let path = std::env::var("PATH").unwrap_or_default();
@@ -41,17 +41,17 @@ impl Terminal {
         terminal
     }
 
-    fn tmux(&self, args: &[&str]) -> Output {
+    pub(super) fn tmux(&self, args: &[&str]) -> Output {
         Command::new("tmux").arg("-S").arg(&self.socket).args(args).output().unwrap()
     }
 
     /// Types a line.
-    fn types(&self, line: &str) {
+    pub(super) fn types(&self, line: &str) {
         self.tmux(&["send-keys", "-l", line]);
         self.tmux(&["send-keys", "Enter"]);
     }
 
-    fn key(&self, key: &str) {
+    pub(super) fn key(&self, key: &str) {
         self.tmux(&["send-keys", key]);
     }
 
@@ -61,7 +61,7 @@ impl Terminal {
 
     /// Waits until the screen is as it should be.
     #[track_caller]
-    fn shows(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
+    pub(super) fn shows(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
             let screen = self.screen();
