@@ -10,6 +10,7 @@ mod cautions;
 mod changed;
 mod checkup;
 mod choice;
+mod choosing;
 mod decide;
 mod design;
 mod digest;

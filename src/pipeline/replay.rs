@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::{Desks, admit, assignment, judging, weigh};
+use super::assemble::assignment;
+use super::choosing::{Desks, admit, judging, weigh};
 use super::design::design;
 use super::frame::Frame;
 use super::layers::lay;
