@@ -60,6 +60,24 @@ MUTANTS = [
         "Some(scope) => scope.finish().await,",
         "Some(scope) => { std::mem::forget(scope); Default::default() }",
     ),
+    (
+        "judge-red-team",
+        "src/judge/control.rs",
+        "let is_void = |control: &&Control| control.result != ControlResult::Cleared;",
+        "let is_void = |_: &&Control| false;",
+    ),
+    (
+        "duel-tells",
+        "src/prompt/context/duel.rs",
+        "let test = Field::Cut(test, FenceOptions::cut(DIFF_BYTES / 4, Keep::Ends));",
+        "let test = Field::Trusted(test.body().to_owned());",
+    ),
+    (
+        "duel-tells",
+        "src/pipeline/duels.rs",
+        "DuelResult::Told { .. } => judged = self.vote_anew(&duel, finalists).await?,",
+        "DuelResult::Told { .. } => {}",
+    ),
     ("partial-is-not-complete", "src/pipeline/run.rs", "&& row.candidate.stop.is_complete()", ""),
     (
         "verifier-is-the-bases",

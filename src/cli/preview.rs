@@ -59,6 +59,16 @@ fn text(plan: &Plan, config: &Config, estimate: &Estimate) -> String {
             let _ = writeln!(out, "judges  {} by {}", judges.join(", "), models.join(", "));
         }
     }
+    if let Some(duels) = &plan.judging.duels {
+        let _ = writeln!(
+            out,
+            "duels   up to {} by {}: {} ({}), {} times on each tree",
+            duels.most, duels.model, duels.command.line, duels.command.origin, duels.runs
+        );
+    }
+    if let Some(design) = &plan.design {
+        let _ = writeln!(out, "design  {design} plans for all workers");
+    }
     if let Some(synth) = &plan.judging.synth {
         let _ = writeln!(out, "synth   {synth}");
     }

@@ -12,11 +12,13 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 13] = [
     "gates",
     "patch",
     "lanes",
     "judges",
+    "duels",
+    "design",
     "limits",
     "providers",
     "tools",
@@ -42,7 +44,7 @@ const GATES: [&str; 15] = [
     "own_tests",
     "protect",
 ];
-const PATCH: [&str; 3] = ["links", "submodules", "binary"];
+const PATCH: [&str; 5] = ["links", "submodules", "binary", "max_mb", "max_lines"];
 const LANE: [&str; 5] = ["model", "attempts", "temperature", "family", "fallback"];
 const JUDGES: [&str; 7] =
     ["enabled", "use", "models", "synth", "finalists", "skeptics", "fix_rounds"];
@@ -117,6 +119,8 @@ impl Config {
                 "gates" => self.gates.read(layer, table),
                 "patch" => self.patch.read(layer, table),
                 "judges" => self.judges.read(layer, table),
+                "duels" => self.duels.read(layer, table),
+                "design" => self.design.read(layer, table),
                 "limits" => self.limits.read(layer, table),
                 "workers" => self.workers.read(layer, table),
                 "workspace" => self.workspace.read(layer, table),
@@ -204,6 +208,8 @@ impl Config {
         self.gates.environment(&mut layer);
         self.patch.environment(&mut layer);
         self.judges.environment(&mut layer);
+        self.duels.environment(&mut layer);
+        self.design.environment(&mut layer);
         self.limits.environment(&mut layer);
         self.workers.environment(&mut layer);
         self.workspace.environment(&mut layer);
@@ -291,12 +297,16 @@ impl PatchSettings {
         layer.set(at, table, "links", &mut self.links, convert::truth);
         layer.set(at, table, "submodules", &mut self.submodules, convert::truth);
         layer.set(at, table, "binary", &mut self.binary, convert::truth);
+        layer.set(at, table, "max_mb", &mut self.max_mb, convert::diff_size);
+        layer.set(at, table, "max_lines", &mut self.max_lines, convert::positive32);
     }
 
     fn environment(&mut self, layer: &mut Environment<'_>) {
         layer.set("patch.links", &mut self.links, convert::truth);
         layer.set("patch.submodules", &mut self.submodules, convert::truth);
         layer.set("patch.binary", &mut self.binary, convert::truth);
+        layer.set("patch.max_mb", &mut self.max_mb, convert::diff_size);
+        layer.set("patch.max_lines", &mut self.max_lines, convert::positive32);
     }
 }
 

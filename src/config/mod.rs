@@ -15,6 +15,7 @@ mod load;
 mod permit;
 mod providers;
 mod reader;
+mod roles;
 mod setting;
 mod side;
 mod starter;
@@ -32,6 +33,7 @@ pub use lane::{DEFAULT_ATTEMPTS, LaneConfig, LaneSpec, MAX_ATTEMPTS, parse_lane,
 pub use lane_limits::LaneLimits;
 pub use permit::MAX_UNTRUSTED_TIMEOUT;
 pub use providers::{DEFAULT_MODELS_AS_OF, Price, ProviderConfig, maker};
+pub use roles::{DUEL_RUNS, DesignSettings, DuelSettings};
 pub use setting::Setting;
 pub use side::SideSettings;
 pub use starter::starter;
@@ -66,6 +68,10 @@ pub struct Config {
     pub patch: PatchSettings,
     /// `[judges]`.
     pub judges: JudgeSettings,
+    /// `[duels]`.
+    pub duels: DuelSettings,
+    /// `[design]`.
+    pub design: DesignSettings,
     /// `[limits]`.
     pub limits: LimitSettings,
     /// `[providers.NAME]` and the built-in ones.
@@ -117,8 +123,8 @@ pub struct GateSettings {
     pub protect: Setting<Vec<String>>,
 }
 
-/// `[patch]`: what diffs may do beyond changing text in regular files.
-#[derive(Clone, Debug, Default)]
+/// `[patch]`: what diffs may do beyond changing text in regular files, and how large they may be.
+#[derive(Clone, Debug)]
 pub struct PatchSettings {
     /// Symbolic links whose target stays inside the tree.
     pub links: Setting<bool>,
@@ -126,6 +132,23 @@ pub struct PatchSettings {
     pub submodules: Setting<bool>,
     /// Binary contents.
     pub binary: Setting<bool>,
+    /// The largest diff, in MiB.
+    pub max_mb: Setting<u32>,
+    /// The most lines that a diff may add and remove, together.
+    pub max_lines: Setting<u32>,
+}
+
+impl Default for PatchSettings {
+    fn default() -> Self {
+        let usual = PatchPlan::default();
+        Self {
+            links: Setting::default_of(usual.links),
+            submodules: Setting::default_of(usual.submodules),
+            binary: Setting::default_of(usual.binary),
+            max_mb: Setting::default_of(usual.max_mb),
+            max_lines: Setting::default_of(usual.max_lines),
+        }
+    }
 }
 
 impl PatchSettings {
@@ -135,6 +158,8 @@ impl PatchSettings {
             links: self.links.value,
             submodules: self.submodules.value,
             binary: self.binary.value,
+            max_mb: self.max_mb.value,
+            max_lines: self.max_lines.value,
         }
     }
 }
@@ -272,6 +297,8 @@ impl Default for Config {
             lane_names: Vec::new(),
             patch: PatchSettings::default(),
             judges: JudgeSettings::default(),
+            duels: DuelSettings::default(),
+            design: DesignSettings::default(),
             limits: LimitSettings::default(),
             workers: WorkerSettings::default(),
             workspace: WorkspaceSettings::default(),

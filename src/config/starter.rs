@@ -61,6 +61,8 @@ const REST: &str = r#"
 # links = false
 # submodules = false
 # binary = false
+# max_mb = 8
+# max_lines = 50000
 
 # [lanes.fast]
 # model = "openai:MODEL"
@@ -76,6 +78,18 @@ const REST: &str = r#"
 # finalists = 4
 # skeptics = true
 # fix_rounds = 1
+
+# Tests that a model writes to tell close finalists apart; {path} stands for the test's files.
+# [duels]
+# most = 1
+# model = "openai:MODEL"
+# runs = 3
+# command = "python3 -m pytest {path}"
+
+# A plan for all workers, made by one call before they begin.
+# [design]
+# enabled = true
+# model = "openai:MODEL"
 
 # [limits]
 # max_parallel = 4

@@ -23,6 +23,7 @@ fn lanes(count: usize) -> Vec<LaneRun> {
         attempt: 1,
         lane: lane.clone(),
         seed: 0,
+        design: None,
     };
     (0..count).map(run).collect()
 }

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::chat::Purpose;
 use crate::model::{
-    ArtifactId, Enough, GateReport, LaneId, Plan, RunEvent, TreeId, Unanswered, Usage,
+    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Plan, RunEvent, TreeId, Unanswered,
+    Usage,
 };
 
 /// Version of the journal's lines. It grows with every change that an older engine can't take.
@@ -98,6 +99,22 @@ pub enum Entry {
     BaseKept {
         /// What they said.
         gates: ArtifactId,
+    },
+    /// The design step ended: what workers are told, or why there is nothing. It is not made again.
+    Designed {
+        /// The plan.
+        design: Design,
+    },
+    /// A duel's test ran.
+    Dueled {
+        /// The base with the test.
+        test: TreeId,
+        /// The admitted trees of the finalists, in their order.
+        trees: Vec<TreeId>,
+        /// The command line.
+        command: String,
+        /// How it ended on the base and on each finalist.
+        runs: Vec<DuelRun>,
     },
     /// Something that listeners were told, too.
     Event {

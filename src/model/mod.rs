@@ -7,6 +7,7 @@ mod ballot;
 mod candidate;
 pub mod chat;
 mod decision;
+mod duel;
 mod event;
 mod exit;
 mod gate;
@@ -25,6 +26,7 @@ pub use candidate::{
     Repair, Stop,
 };
 pub use decision::{Basis, Confidence, Decision, Evidence, NoWinner, Outcome};
+pub use duel::{Control, ControlResult, Design, Duel, DuelResult, DuelRun};
 pub use event::{EventSink, RunEvent, Stage};
 pub use exit::Exit;
 pub use gate::{
@@ -36,8 +38,8 @@ pub use ids::{
     TreeId,
 };
 pub use plan::{
-    CheckTool, CommandSpec, GatePlan, JudgePlan, Lane, ModelRef, NestedLimits, Origin, PatchPlan,
-    Plan, RunLimits, Wire, WorkerLimits, WorkerPlan,
+    CheckTool, CommandSpec, DuelPlan, GatePlan, JudgePlan, Lane, ModelRef, NestedLimits, Origin,
+    PatchPlan, Plan, RunLimits, Wire, WorkerLimits, WorkerPlan,
 };
 pub use record::{
     BaseRecord, CandidateRecord, Enough, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption,

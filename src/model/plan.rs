@@ -201,8 +201,9 @@ fn no_limit() -> u64 {
     u64::MAX
 }
 
-/// What diffs may do beyond changing text in regular files. Nothing of it by default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What diffs may do beyond changing text in regular files, which is nothing by default, and how large they may
+/// be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PatchPlan {
     /// Symbolic links whose target stays inside the tree.
     pub links: bool,
@@ -210,6 +211,43 @@ pub struct PatchPlan {
     pub submodules: bool,
     /// Binary contents.
     pub binary: bool,
+    /// The largest diff, in MiB.
+    #[serde(default = "PatchPlan::usual_mb")]
+    pub max_mb: u32,
+    /// The most lines that a diff may add and remove, together.
+    #[serde(default = "PatchPlan::usual_lines")]
+    pub max_lines: u32,
+}
+
+impl PatchPlan {
+    fn usual_mb() -> u32 {
+        8
+    }
+
+    fn usual_lines() -> u32 {
+        50_000
+    }
+}
+
+impl Default for PatchPlan {
+    fn default() -> Self {
+        let (max_mb, max_lines) = (Self::usual_mb(), Self::usual_lines());
+        Self { links: false, submodules: false, binary: false, max_mb, max_lines }
+    }
+}
+
+/// Tests that a model writes to tell close finalists apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DuelPlan {
+    /// The model that writes them.
+    pub model: ModelRef,
+    /// The most that one run has.
+    pub most: u32,
+    /// How often each runs on each tree: ends that differ make it void.
+    pub runs: u32,
+    /// The operator's command. `{path}` in it stands for the test's files; without it the command runs
+    /// all tests, and finds the new one.
+    pub command: CommandSpec,
 }
 
 /// Who judges.
@@ -229,6 +267,9 @@ pub struct JudgePlan {
     /// How often the synthesizer may mend a change of its own that fails a gate.
     #[serde(default)]
     pub fix_rounds: u32,
+    /// Duels; `None` when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duels: Option<DuelPlan>,
 }
 
 /// Limits of one worker run.
@@ -338,6 +379,9 @@ pub struct Plan {
     pub waive_sandbox: bool,
     /// Families in the order in which the user trusts them.
     pub trust: Vec<Family>,
+    /// The model of the design step, which plans for all workers; `None` makes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub design: Option<ModelRef>,
     /// The model of the side calls (title, capsule); `None` makes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<ModelRef>,

@@ -119,13 +119,14 @@ fn run(
         notes.files.push(file_change(file, step.change));
         steps.push(step);
     }
+    notes.check_places()?;
     // Cutting prefixes can make two paths one; what the base says of a section comes first.
     document::check_paths_once(&patch)?;
     let tree = build(&steps, editor, store, base, rules)?;
     if tree == *base {
         return Err(refuse("no-change", "the diff leaves every file as it was").into());
     }
-    let Notes { repairs, flags, files } = notes;
+    let Notes { repairs, flags, files, .. } = notes;
     Ok(Admission::Admitted { tree, repairs, flags, files })
 }
 
@@ -135,6 +136,27 @@ struct Notes {
     repairs: Vec<Repair>,
     flags: Vec<Flag>,
     files: Vec<FileChange>,
+    /// Some hunk has no context.
+    bare: bool,
+    /// A hunk that has its place by its form alone.
+    by_form: Option<Refusal>,
+}
+
+impl Notes {
+    /// Git has to be told that hunks without context are meant, and then the form of a hunk no longer says
+    /// where it stands: such a diff has two meanings.
+    fn check_places(&mut self) -> Result<(), Refusal> {
+        match self.by_form.take() {
+            Some(refusal) if self.bare => Err(refusal),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn by_form(file: &FilePatch, hunk: usize) -> Refusal {
+    let why = "the diff has hunks without context lines, and this hunk is not where its numbers say: send \
+               context with all hunks";
+    refuse("zero-context", why).at(file.path()).hunk(hunk)
 }
 
 fn several() -> Flag {
@@ -182,6 +204,10 @@ fn section(
     let old = entry.as_ref().map(|entry| contents(entry, store)).transpose()?;
     let base = base_of(file.index.as_ref(), entry.as_ref());
     let mut applied = file.apply_to(old.as_deref(), base, rules.max_binary_bytes)?;
+    notes.bare |= applied.bare;
+    if let Some(hunk) = applied.by_form {
+        notes.by_form.get_or_insert_with(|| by_form(file, hunk));
+    }
     let old_mode = entry.as_ref().map(|entry| entry.mode);
     let new_mode = file.new_path().map(|_| file.new_mode.or(old_mode).unwrap_or(mode::FILE));
     notes.flags.extend(flags::of_file(file, old_mode, new_mode, &applied));
@@ -483,6 +509,20 @@ mod tests {
         let mode = "diff --git a/run b/run\nold mode 100755\nnew mode 100644\n";
         assert_eq!(bench.run(mode).unwrap(), ["100644 run old\n"]);
         assert_eq!(bench.run(&mode.replace("100644", "100755")), Err("no-change".into()));
+    }
+
+    /// What a hunk's form says of its place holds only while git takes a missing context for a file's end.
+    #[test]
+    fn beside_hunks_without_context_every_hunk_stands_where_its_numbers_say() {
+        let bench = Bench::new(&[("a", "1\n2\n3\n4\n"), ("b", "1\n2\n3\n4\n")]);
+        let bare = "--- a/a\n+++ b/a\n@@ -2 +2 @@\n-2\n+x\n";
+        let end = |at: usize| format!("@@ -{at},2 +{at},2 @@\n 3\n-4\n+y\n");
+        let both = |at: usize| format!("{bare}{}", end(at));
+        let apart = |at: usize| format!("{bare}--- a/b\n+++ b/b\n{}", end(at));
+        assert!(bench.run(&both(3)).is_ok() && bench.run(&apart(3)).is_ok());
+        assert_eq!(bench.run(&both(9)), Err("zero-context".into()));
+        assert_eq!(bench.run(&apart(9)), Err("zero-context".into()));
+        assert!(bench.run(&format!("--- a/b\n+++ b/b\n{}", end(9))).is_ok());
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub(super) struct Applied {
     pub moved: Vec<(usize, isize)>,
     /// Hunks without context were taken.
     pub bare: bool,
+    /// The first hunk that has its place by its form alone: at the file's start or end, and not where
+    /// its numbers say.
+    pub by_form: Option<usize>,
 }
 
 impl FilePatch {
@@ -137,12 +140,16 @@ fn put(
 ) -> Result<(), Refusal> {
     let old: Vec<&[u8]> = hunk.old().collect();
     let start = image.locate(hunk, &old)?;
+    let is_by_form = image.is_by_form(hunk, start);
     let before = image.end();
     applied.bytes.extend(image.lines[before..start].iter().copied().flatten());
     applied.bytes.extend(hunk.new_lines().flatten());
     image.taken.push((start, start + old.len()));
     image.shift += hunk.new_count().cast_signed() - old.len().cast_signed();
-    applied.bare |= hunk.leading() == 0 && hunk.trailing() == 0 && old.len() < image.lines.len();
+    applied.bare |= hunk.is_bare() && old.len() < image.lines.len();
+    if !hunk.is_bare() && is_by_form {
+        applied.by_form.get_or_insert(number);
+    }
     let moved = start.cast_signed() - hunk.old_start.saturating_sub(1).cast_signed();
     if moved != 0 && !old.is_empty() && hunk.old_start > 0 {
         applied.moved.push((number, moved));
@@ -162,7 +169,7 @@ fn check_overrun(hunks: &[Hunk], old: &[u8], base: Base, applied: &Applied) -> R
     if short.lines.iter().all(|line| line.kind == LineKind::Context) {
         return Ok(());
     }
-    let bare = short.leading() == 0 && short.trailing() == 0;
+    let bare = short.is_bare();
     let mut hunks = before.to_vec();
     hunks.push(short);
     let two_meanings = bare

@@ -100,6 +100,11 @@ impl Hunk {
         self.new_lines().count()
     }
 
+    /// Whether it has no context at all, so that nothing but its numbers shows its place.
+    pub(super) fn is_bare(&self) -> bool {
+        self.leading() == 0 && self.trailing() == 0
+    }
+
     /// Context lines before the first change.
     pub(super) fn leading(&self) -> usize {
         self.lines.iter().take_while(|line| line.kind == LineKind::Context).count()

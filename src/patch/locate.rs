@@ -43,7 +43,7 @@ impl<'a> Image<'a> {
 
     /// The index of the first old line of the hunk.
     pub(super) fn locate(&self, hunk: &Hunk, old: &[&[u8]]) -> Result<usize, Refusal> {
-        if hunk.leading() == 0 && hunk.trailing() == 0 {
+        if hunk.is_bare() {
             return self.locate_bare(hunk, old);
         }
         let (at_start, at_end) = (hunk.old_start <= 1, hunk.trailing() == 0);
@@ -66,9 +66,21 @@ impl<'a> Image<'a> {
             && self.taken.iter().all(|(from, to)| end <= *from || *to <= at)
     }
 
-    fn search(&self, hunk: &Hunk, old: &[&[u8]]) -> Result<usize, Refusal> {
-        let by_old = hunk.old_start.saturating_sub(1);
+    /// Whether a hunk stands at the file's start or end because of its form, and its numbers say another
+    /// place.
+    pub(super) fn is_by_form(&self, hunk: &Hunk, at: usize) -> bool {
+        let (by_old, by_new) = self.stated(hunk);
+        (hunk.old_start <= 1 || hunk.trailing() == 0) && (by_old != at || by_new != Some(at))
+    }
+
+    /// The index of the first old line by a hunk's old number, and by its new one.
+    fn stated(&self, hunk: &Hunk) -> (usize, Option<usize>) {
         let by_new = hunk.new_start.saturating_sub(1).checked_add_signed(-self.shift);
+        (hunk.old_start.saturating_sub(1), by_new)
+    }
+
+    fn search(&self, hunk: &Hunk, old: &[&[u8]]) -> Result<usize, Refusal> {
+        let (by_old, by_new) = self.stated(hunk);
         // The new number is the one that git goes by; with wrong counts it can't be right.
         let stated = if hunk.counts == Counts::Right { by_new } else { Some(by_old) };
         if let Some(at) = stated.filter(|at| *at == by_old && self.fits(*at, old)) {

@@ -11,10 +11,10 @@ use tokio_util::task::TaskTracker;
 
 use super::memory::Memory;
 use super::{Admit, PipelineError, Prove};
-use crate::gate::{BaseGates, GateError, Gatekeeper, gated};
+use crate::gate::{BaseGates, DuelTest, GateError, Gatekeeper, gated};
 use crate::journal::{Entry, RunDir};
 use crate::model::{
-    Admission, CandidateId, EventSink, Flag, GatePlan, GateReport, RunEvent, TreeId,
+    Admission, CandidateId, DuelRun, EventSink, Flag, GatePlan, GateReport, RunEvent, TreeId,
 };
 use crate::patch::{self, Rules};
 use crate::repo::{GateLayer, Store};
@@ -193,6 +193,25 @@ impl GateProve {
             lock(&self.gated.done).insert(tree.clone(), reports.clone());
         }
         Ok(reports)
+    }
+
+    /// A duel's test on the base and on `finalists`, `times` times each. Nothing where the run is stopped.
+    pub(super) async fn duel(
+        &self,
+        test: &DuelTest,
+        finalists: &[(CandidateId, TreeId)],
+        times: u32,
+    ) -> Result<Option<Vec<DuelRun>>, PipelineError> {
+        let base = match self.base_gates().await {
+            Err(_) if self.cancel.is_cancelled() => return Ok(None),
+            base => base?,
+        };
+        // The base and the candidates have no gate under way that a listener could wait for.
+        let silent = (&EventSink::none(), &self.cancel);
+        match self.keeper.duel(test, finalists, base, times, silent).await {
+            Err(GateError::Cancelled) => Ok(None),
+            runs => Ok(Some(runs?)),
+        }
     }
 }
 

@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::adapters::{GateProve, Gated, PatchAdmit};
 use super::cautions;
+use super::design::design;
+use super::duel::DuelDesk;
 use super::estimate::counted_by_tokens;
 use super::frame::Frame;
 use super::heal::Clinic;
@@ -23,13 +25,14 @@ use super::side::side;
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
-use super::{Admit, Fuse, Judge, Phases, PipelineError, Weigh};
+use super::{Admit, Duels, Fuse, Judge, Phases, PipelineError, Weigh};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
 use crate::jobs::{JobBook, JobLimits};
 use crate::journal::{Masker, RunDir};
-use crate::model::{EventSink, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
+use crate::judge::JudgeModel;
+use crate::model::{EventSink, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
 use crate::patch::Rules;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
@@ -259,9 +262,20 @@ impl Builder {
         let models = Models::connect(plan, config, &self.dir, &self.tell, &self.memory)?;
         let fencer = Fencer::new(self.dir.fence_secret()?);
         let listening = (self.tell.sink(), self.cancel.clone());
-        let (judge, fuse) = judging(plan, &self.layers, &models, &fencer, &self.store, listening)?;
-        let side = side(plan, &self.layers, &models, &fencer, &self.cancel)?;
         let prove = Arc::new(self.prove()?);
+        let desks = Desks {
+            layers: &self.layers,
+            models: &models,
+            fencer: &fencer,
+            store: &self.store,
+            dir: &self.dir,
+            memory: &self.memory,
+            prove: Some(&prove),
+        };
+        let (judge, duels, fuse) = judging(plan, &desks, listening)?;
+        let side = side(plan, &self.layers, &models, &fencer, &self.cancel)?;
+        let told = (&self.store, self.frame.instructions());
+        let design = design(plan, &self.layers, &models, &fencer, told, &self.cancel)?;
         let work = match self.frame.kind {
             RunKind::Run => Some(self.work(models, fencer, prove.clone()).await?),
             _ => None,
@@ -272,6 +286,8 @@ impl Builder {
             prove: Box::new(prove),
             weigh: weigh(&self.store, plan),
             judge,
+            duels,
+            design,
             fuse,
             side,
         })
@@ -445,40 +461,66 @@ pub(super) fn admit(store: &Arc<Store>, plan: &Plan) -> Box<dyn Admit> {
 }
 
 fn patch_admit(store: &Arc<Store>, plan: &Plan) -> PatchAdmit {
-    PatchAdmit { store: store.clone(), rules: rules(&plan.patch), gates: plan.gates.clone() }
+    PatchAdmit { store: store.clone(), rules: Rules::from(&plan.patch), gates: plan.gates.clone() }
 }
 
 pub(super) fn weigh(store: &Arc<Store>, plan: &Plan) -> Box<dyn Weigh> {
     Box::new(SelectWeigh { trust: plan.trust.clone(), store: store.clone() })
 }
 
-/// Judges and synthesizer, as far as the plan has them. The synthesizer sits at the judges' desk.
-type Judging = (Option<Box<dyn Judge>>, Option<Box<dyn Fuse>>);
+/// What the desks of judges, duels and synthesizer are made of.
+pub(super) struct Desks<'a> {
+    pub(super) layers: &'a Layers,
+    pub(super) models: &'a Models,
+    pub(super) fencer: &'a Fencer,
+    pub(super) store: &'a Arc<Store>,
+    pub(super) dir: &'a RunDir,
+    pub(super) memory: &'a Arc<Memory>,
+    /// Runs duels' tests; nobody does in a replay.
+    pub(super) prove: Option<&'a Arc<GateProve>>,
+}
 
-/// The judges' desk of a plan, and its synthesizer.
+/// Judges, duels and synthesizer, as far as the plan has them; all sit at the judges' desk.
+type Judging = (Option<Box<dyn Judge>>, Option<Box<dyn Duels>>, Option<Box<dyn Fuse>>);
+
+/// The judges' desk of a plan, its duels and its synthesizer.
 pub(super) fn judging(
     plan: &Plan,
-    layers: &Layers,
-    models: &Models,
-    fencer: &Fencer,
-    store: &Arc<Store>,
+    of: &Desks<'_>,
     (events, cancel): (EventSink, CancellationToken),
 ) -> Result<Judging, PipelineError> {
     if plan.judging.judges.is_empty() {
-        return Ok((None, None));
+        return Ok((None, None, None));
     }
+    let Desks { layers, models, fencer, store, .. } = of;
     let connected =
         plan.judging.models.iter().map(|model| Ok((model.clone(), models.provider(model)?)));
     let connected = connected.collect::<Result<_, PipelineError>>()?;
-    let desk = JudgeDesk::new(plan, layers, fencer.clone(), connected, events, cancel)?;
+    let desk = JudgeDesk::new(plan, layers, (*fencer).clone(), connected, events, cancel)?;
+    let duels = match &plan.judging.duels {
+        Some(duels) => Some(Box::new(DuelDesk {
+            desk: desk.clone(),
+            plan: duels.clone(),
+            gates: plan.gates.clone(),
+            model: JudgeModel {
+                name: duels.model.clone(),
+                provider: models.provider(&duels.model)?,
+            },
+            store: (*store).clone(),
+            dir: of.dir.clone(),
+            memory: of.memory.clone(),
+            prove: of.prove.cloned(),
+        }) as _),
+        None => None,
+    };
     let fuse = match &plan.judging.synth {
         Some(model) => {
             let provider = models.provider(model)?;
-            Some(Box::new(SynthFuse::new(&desk, provider, model.clone(), store.clone())) as _)
+            Some(Box::new(SynthFuse::new(&desk, provider, model.clone(), (*store).clone())) as _)
         }
         None => None,
     };
-    Ok((Some(Box::new(desk)), fuse))
+    Ok((Some(Box::new(desk)), duels, fuse))
 }
 
 /// Whether every tool that the config switches is one of this version, whether or not it is offered here.
@@ -492,10 +534,4 @@ fn known_tools(toggles: &BTreeMap<String, bool>) -> Result<(), PipelineError> {
         )));
     }
     Ok(())
-}
-
-/// What diffs may do, by the plan; their sizes are the built-in ones.
-fn rules(patch: &PatchPlan) -> Rules {
-    let PatchPlan { links, submodules, binary } = *patch;
-    Rules { links, submodules, binary, ..Rules::default() }
 }

@@ -2,7 +2,7 @@
 //!
 //! Never here: what calls did cost (`provider` counts that).
 
-use super::models::{models_of, pricing};
+use super::models::{models_of, others, pricing};
 use crate::config::Config;
 use crate::model::{Cost, ModelRef, NestedLimits, Plan, WorkerLimits};
 
@@ -12,7 +12,7 @@ const ESTIMATE_INPUT_TOKENS: u64 = 100_000;
 /// The models of a plan whose price is not known, so that no budget can be kept with them.
 fn unpriced(plan: &Plan, config: &Config) -> Vec<ModelRef> {
     let lanes = plan.lanes.iter().flat_map(models_of);
-    let all = lanes.chain(&plan.judging.models).chain(&plan.judging.synth).chain(&plan.side);
+    let all = lanes.chain(others(plan));
     let mut found: Vec<ModelRef> = all.filter(|model| !has_price(model, config)).cloned().collect();
     found.sort();
     found.dedup();
@@ -76,17 +76,35 @@ pub fn estimate(plan: &Plan, config: &Config, given: usize) -> Estimate {
     let limits = &plan.worker_limits;
     let candidates =
         (u64::from(plan.attempts()) + given as u64).min(u64::from(plan.judging.finalists.max(2)));
-    // The synthesizer's candidate meets the winner in one more pair.
-    let pairs =
-        candidates * candidates.saturating_sub(1) / 2 + u64::from(plan.judging.synth.is_some());
-    let judges = plan.judging.judges.len() as u64;
+    let several = candidates > 1;
+    // The synthesizer's candidate meets the winner in one more pair, and so do a change and its padded copy;
+    // the pair of each duel meets once more.
+    let duels = plan.judging.duels.as_ref().filter(|_| several);
+    let pairs = candidates * candidates.saturating_sub(1) / 2
+        + u64::from(plan.judging.synth.is_some())
+        + u64::from(several)
+        + duels.map_or(0, |duels| u64::from(duels.most));
+    // One judge alone is answered for by two models.
+    let voices = if plan.judging.judges.len() == 1 { plan.judging.models.len().min(2) } else { 1 };
+    let judges = (plan.judging.judges.len() * voices) as u64;
+    let skeptics = if plan.judging.skeptics && several { candidates } else { 0 };
     let models = plan.judging.models.len().max(1) as u64;
     for model in &plan.judging.models {
         // Both orders, and each invalid reply is asked again once.
-        total.add(config, limits, model, (pairs * judges * 2 * 2).div_ceil(models));
+        total.add(config, limits, model, (pairs * judges * 2 * 2 + skeptics).div_ceil(models));
     }
-    for two in plan.judging.synth.iter().chain(&plan.side) {
-        total.add(config, limits, two, 2);
+    if let Some(synth) = &plan.judging.synth {
+        // An invalid reply is asked again once; so is each mending.
+        total.add(config, limits, synth, 2 * (1 + u64::from(plan.judging.fix_rounds)));
+    }
+    if let Some(side) = &plan.side {
+        total.add(config, limits, side, 2);
+    }
+    if let Some(duels) = duels {
+        total.add(config, limits, &duels.model, u64::from(duels.most));
+    }
+    if let Some(design) = &plan.design {
+        total.add(config, limits, design, 1);
     }
     total
 }

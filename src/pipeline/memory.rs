@@ -15,8 +15,8 @@ use super::frame::Frame;
 use crate::journal::{Artifacts, Entry, JournalError, LeftBehind, Read, RunDir};
 use crate::model::chat::{Delta, Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Claim, Enough, GateReport, LaneId, ModelRef, Resumption, Stop, TreeId, Unanswered,
-    Usage,
+    ArtifactId, Claim, Design, DuelRun, Enough, GateReport, LaneId, ModelRef, Resumption, Stop,
+    TreeId, Unanswered, Usage,
 };
 use crate::provider::{Ask, ErrorClass, Provider, ProviderError};
 
@@ -58,12 +58,17 @@ pub struct Memory {
     gates: BTreeMap<TreeId, Vec<GateReport>>,
     base_kept: Option<ArtifactId>,
     enough: Option<Enough>,
+    design: Option<Design>,
+    duels: BTreeMap<DuelKey, Vec<DuelRun>>,
     /// What recorded calls used.
     spent: Vec<(Purpose, Usage)>,
     resumption: Option<Resumption>,
     engine: String,
     reused: Mutex<Reused>,
 }
+
+/// What a duel's runs hang on: the base with the test, the finalists' trees, the command.
+type DuelKey = (TreeId, Vec<TreeId>, String);
 
 /// What the memory answered so far.
 #[derive(Clone, Debug, Default)]
@@ -144,6 +149,11 @@ impl Memory {
                 }
                 Entry::BaseKept { gates } => memory.base_kept = Some(gates.clone()),
                 Entry::Enough { enough } => memory.enough = Some(enough.clone()),
+                Entry::Designed { design } => memory.design = Some(design.clone()),
+                Entry::Dueled { test, trees, command, runs } => {
+                    let key = (test.clone(), trees.clone(), command.clone());
+                    memory.duels.insert(key, runs.clone());
+                }
                 // What was in flight when an engine ended stays so.
                 Entry::Resumed { .. } => possibly_paid += std::mem::take(&mut open).len() as u64,
                 Entry::Event { .. } => {}
@@ -185,6 +195,8 @@ impl Memory {
             Entry::Fallback { .. }
             | Entry::Attempt { .. }
             | Entry::Enough { .. }
+            | Entry::Designed { .. }
+            | Entry::Dueled { .. }
             | Entry::Gated { .. }
             | Entry::BaseKept { .. } => true,
         };
@@ -334,6 +346,24 @@ impl Memory {
     /// Why the fan-out had ended early, if it had.
     pub(super) fn enough(&self) -> Option<&Enough> {
         self.enough.as_ref()
+    }
+
+    /// The plan that workers were given, or why they got none.
+    pub(super) fn design(&self) -> Option<&Design> {
+        self.design.as_ref()
+    }
+
+    /// How a duel's test had ended. Where it could not run, it is tried again, except in a replay.
+    pub(super) fn duel(
+        &self,
+        test: &TreeId,
+        trees: &[TreeId],
+        command: &str,
+    ) -> Option<Vec<DuelRun>> {
+        let key = (test.clone(), trees.to_vec(), command.to_owned());
+        let runs = self.duels.get(&key)?;
+        let ran = runs.iter().all(|run| run.why.is_none());
+        (ran || self.is_replay()).then(|| runs.clone())
     }
 
     /// How a lane's worker run had ended, if it had.

@@ -5,11 +5,16 @@
 mod adapters;
 mod applying;
 mod assemble;
+mod base_files;
 mod cautions;
 mod changed;
 mod checkup;
+mod choice;
 mod decide;
+mod design;
 mod digest;
+mod duel;
+mod duels;
 mod early;
 mod error;
 mod estimate;
@@ -52,8 +57,8 @@ pub use layers::check_judges;
 pub use memory::{Memory, Recall};
 pub use models::Models;
 pub use phases::{
-    Admit, Aside, Attempt, Failed, Fuse, Heard, Judge, Phases, Proposal, Prove, Side, Survivor,
-    Weigh, Weighed, Work,
+    Admit, Aside, Attempt, Close, Designs, Duels, Failed, Fuse, Heard, Judge, Pairing, Phases,
+    Proposal, Prove, Side, Survivor, Weigh, Weighed, Work,
 };
 pub use replay::replay;
 pub use resume::{Continuation, begin_rejudge, resume};

@@ -119,11 +119,18 @@ fn ceilings(plan: &Plan) -> Ceilings {
 /// The providers that a plan names, each once.
 pub(super) fn provider_names(plan: &Plan) -> Vec<String> {
     let lanes = plan.lanes.iter().flat_map(models_of);
-    let judging = plan.judging.models.iter().chain(plan.judging.synth.as_ref()).chain(&plan.side);
-    let mut names: Vec<String> = lanes.chain(judging).map(|model| model.provider.clone()).collect();
+    let mut names: Vec<String> =
+        lanes.chain(others(plan)).map(|model| model.provider.clone()).collect();
     names.sort();
     names.dedup();
     names
+}
+
+/// The models of all roles but the workers'.
+pub(super) fn others(plan: &Plan) -> impl Iterator<Item = &ModelRef> {
+    let judging = &plan.judging;
+    let duels = judging.duels.as_ref().map(|duels| &duels.model);
+    judging.models.iter().chain(&judging.synth).chain(duels).chain(&plan.design).chain(&plan.side)
 }
 
 /// The models of a lane: its own, then those that can take over.

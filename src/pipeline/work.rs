@@ -18,7 +18,8 @@ use crate::fence::Fencer;
 use crate::jobs::{JobBook, JobTable, RunScope, mint_token};
 use crate::journal::{Entry, JournalError, LeftBehind, RunDir};
 use crate::model::{
-    EventSink, LaneId, ModelRef, Plan, RunEvent, RunToken, Stop, Unanswered, Usage,
+    CommandSpec, EventSink, GatePlan, LaneId, ModelRef, Plan, RunEvent, RunToken, Stop, Unanswered,
+    Usage,
 };
 use crate::patch;
 use crate::prompt::{GateCommand, Instructions, Templates, WorkerSystem, WorkerTask, variation};
@@ -312,18 +313,13 @@ impl Shop {
     }
 
     fn task(&self, run: &LaneRun) -> WorkerTask {
-        let gates = &self.plan.gates;
-        let named = [("typecheck", &gates.check), ("tests", &gates.test)];
-        let gate = |(name, command): (&str, &Option<crate::model::CommandSpec>)| {
-            let command = command.as_ref()?;
-            Some(GateCommand { name: name.to_owned(), command: command.line.clone() })
-        };
         WorkerTask {
             task: self.plan.task.as_ref().map(|task| task.text.clone()).unwrap_or_default(),
             instructions: self.instructions.clone(),
-            gates: named.into_iter().filter_map(gate).collect(),
-            dir: gates.dir.clone(),
+            gates: gate_commands(&self.plan.gates),
+            dir: self.plan.gates.dir.clone(),
             prior: self.prior.clone(),
+            design: run.design.as_deref().map(str::to_owned),
             hint: variation(run.attempt).map(str::to_owned),
         }
     }
@@ -338,6 +334,16 @@ impl Shop {
         };
         blocking(read).await?.map_err(workspace_failure)
     }
+}
+
+/// The commands that a candidate has to pass, as models are told of them.
+pub(super) fn gate_commands(gates: &GatePlan) -> Vec<GateCommand> {
+    let named = [("typecheck", &gates.check), ("tests", &gates.test)];
+    let gate = |(name, command): (&str, &Option<CommandSpec>)| {
+        let command = command.as_ref()?;
+        Some(GateCommand { name: name.to_owned(), command: command.line.clone() })
+    };
+    named.into_iter().filter_map(gate).collect()
 }
 
 async fn blocking<T: Send + 'static>(

@@ -16,7 +16,13 @@ fn selftest(args: &[&str], home: &std::path::Path) -> Done {
 #[test]
 fn protections_are_proved_by_real_runs() {
     let home = tempfile::tempdir().unwrap();
-    let names = ["allowlist", "crash-leaves-nothing", "foreign-text-boundary", "sandbox-canaries"];
+    let names = [
+        "allowlist",
+        "crash-leaves-nothing",
+        "duel-tells",
+        "foreign-text-boundary",
+        "sandbox-canaries",
+    ];
     let told = selftest(&[&names[..], &["--json"]].concat(), home.path()).exits(0).json();
     let tests = told["selftests"].as_array().unwrap();
     let found: Vec<&str> = tests.iter().map(|test| test["name"].as_str().unwrap()).collect();
