@@ -39,9 +39,9 @@ pub fn unkept(plan: &Plan, config: &Config) -> Option<(ModelRef, &'static str, &
         let limits = plan.limits_of(lane);
         let bare = limits.budget.is_some() && limits.max_tokens.is_none();
         let model = models_of(lane).find(|model| bare && !has_price(model, config))?.clone();
-        Some(match lane.limits {
-            None => (model, "--lane-budget", "--lane-tokens"),
-            Some(_) => (model, "the lane's `budget_usd`", "the lane's `tokens`"),
+        Some(match limits.budget == plan.worker_limits.budget {
+            true => (model, "--lane-budget", "--lane-tokens"),
+            false => (model, "the lane's `budget_usd`", "the lane's `tokens`"),
         })
     })
 }

@@ -56,7 +56,7 @@ async fn ask(
 #[ignore = "needs a model started by tests/peers/run.sh"]
 async fn llama_streams_text_and_counts_it() {
     for wire in WIRES {
-        let (reply, seen) = ask(wire, &request("What is the capital of France?", 200)).await;
+        let (reply, seen) = ask(wire, &request("What is the capital of France?", 100)).await;
         let reply = reply.unwrap();
         assert!(reply.text().contains("Paris"), "{wire}: {reply:?}");
         assert_eq!(reply.stop, ReplyStop::EndTurn, "{wire}");
@@ -79,7 +79,7 @@ async fn llama_takes_tools_and_its_own_answer_back() {
         let parameters = json!({
             "type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"],
         });
-        let mut first = request("What is two and two?", 60);
+        let mut first = request("What is two and two?", 30);
         let (name, description) = ("read_file".to_owned(), "Reads a file.".to_owned());
         first.tools = Arc::new([ToolSpec { name, description, parameters }]);
         let reply = ask(wire, &first).await.0.unwrap();
@@ -149,14 +149,14 @@ fn llama_in_a_whole_run_leaves_no_change_and_is_told_so() {
         let url = peer("LLAMA");
         format!(
             "[providers.{name}]\nwire = \"{wire}\"\nbase_url = \"{url}\"\nkey_env = \"\"\n\
-             [lanes.{name}]\nmodel = \"{name}:{MODEL}\"\nturns = 3\n"
+             [lanes.{name}]\nmodel = \"{name}:{MODEL}\"\nturns = 2\n"
         )
     };
     let lanes =
         [("chat", "openai-chat"), ("responses", "openai-responses"), ("messages", "anthropic")];
     let lanes = lanes.map(|(name, wire)| lane(name, wire)).concat();
     place.config(&format!(
-        "[gates]\ncheck = \"sh check.sh\"\n[limits]\nmax_output_tokens = 100\n[judges]\nenabled = false\n{lanes}"
+        "[gates]\ncheck = \"sh check.sh\"\n[limits]\nmax_output_tokens = 24\n[judges]\nenabled = false\n{lanes}"
     ));
     let done = place.run(["run", "Set the number in value.txt to 2.", "-q", "--json"]);
     let record = done.json();

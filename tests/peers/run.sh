@@ -79,7 +79,8 @@ print(*(s.getsockname()[1] for s in held))
 PYTHON
 )
 
-# Strict: a turn's fixture is for that turn alone.
+# Strict: a turn's fixture is for that turn alone. (In the responses dialect it takes each item for a turn, so
+# that turns are told apart by their calls there.)
 AIMOCK_STRICT_TURN_INDEX=1 node "$aimock/node_modules/@copilotkit/aimock/dist/cli.js" -h 127.0.0.1 -p "$aimock_port" \
     -f tests/peers/fixtures --validate-on-load >"$logs/aimock.log" 2>&1 &
 pids+=($!)

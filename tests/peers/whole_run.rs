@@ -178,13 +178,15 @@ fn contents(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     all
 }
 
-/// The judges: of two changes they prefer the one with the better liked text.
+/// The judges: of two changes they prefer the one with the better liked text. As skeptics they refute nothing.
 fn judge(request: &Request) -> Reply {
     let body = request.json();
     let question =
         body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
     let nonce = question.rsplit("\"nonce\": \"").next().unwrap().split('"').next().unwrap();
-    let (first, second) = question.split_once("\n# SECOND\n").expect("two candidates");
+    let Some((first, second)) = question.split_once("\n# SECOND\n") else {
+        return said(&body, &json!({"nonce": nonce, "refuted": []}));
+    };
     let first = first.split_once("\n# FIRST\n").expect("two candidates").1;
     let liked =
         [HASTY, CAREFUL, BRIEF].into_iter().find(|it| first.contains(it) != second.contains(it));
@@ -193,7 +195,11 @@ fn judge(request: &Request) -> Reply {
     let verdict = json!({
         "nonce": nonce, "choice": choice, "reason": "It says how to use it.", "evidence": [liked], "vetoes": [],
     });
-    let message = json!({"role": "assistant", "content": verdict.to_string()});
+    said(&body, &verdict)
+}
+
+fn said(body: &Value, words: &Value) -> Reply {
+    let message = json!({"role": "assistant", "content": words.to_string()});
     let answer = json!({
         "id": "judged", "object": "chat.completion", "created": 0, "model": body["model"],
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
