@@ -274,7 +274,8 @@ fn not_a_directory(path: &[u8], at: &[u8], found: u32) -> Refusal {
     refuse(code, "a component of the path is not a directory").at(path).found(at)
 }
 
-fn contents(entry: &TreeEntry, store: &dyn TreeStore) -> Result<Vec<u8>, StoreError> {
+/// The lines of an entry that is no directory.
+pub(super) fn contents(entry: &TreeEntry, store: &dyn TreeStore) -> Result<Vec<u8>, StoreError> {
     match entry.mode {
         mode::GITLINK => Ok(format!("{GITLINK_TEXT}{}\n", entry.id.as_str()).into_bytes()),
         _ => store.blob(&entry.id),

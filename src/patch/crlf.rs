@@ -3,10 +3,10 @@
 //! The base decides. If no changed file holds a carriage return, git could match nothing, and the CRs
 //! are the transport's. If all lines of all changed files end in CR LF, they belong to the contents.
 
-use super::admit::Stop;
+use super::admit::{Stop, contents};
 use super::file::{Body, FilePatch, Patch};
 use super::refuse::{Detail, refuse};
-use super::tree::{Editor, TreeStore};
+use super::tree::{Editor, TREE, TreeStore};
 use crate::model::{Refusal, Repair};
 
 /// Settles a diff that came with CR LF throughout; others are left alone.
@@ -22,8 +22,11 @@ pub(super) fn settle(
     for file in patch.files.iter().filter(|file| reads_lines(file)) {
         let Some(path) = file.old_path() else { continue };
         let Some(entry) = editor.get(path)? else { continue };
-        let bytes = store.blob(&entry.id)?;
-        match ends(&bytes) {
+        // A directory has no lines; its section is refused for what it is.
+        if entry.mode == TREE {
+            continue;
+        }
+        match ends(&contents(&entry, store)?) {
             Some(true) => returns += 1,
             Some(false) => plain += 1,
             None => return Err(undecided(path).into()),
@@ -111,6 +114,23 @@ mod tests {
         assert_eq!(verdict("a\nb\n", DIFF).as_deref(), Ok("100644 x a\nc\n"));
         assert_eq!(verdict("a\r\nb\r\n", DIFF).as_deref(), Ok("100644 x a\r\nc\r\n"));
         assert_eq!(verdict("a\r\nb\n", DIFF), Err("carriage-return".into()));
+    }
+
+    /// What is no file has no object that could be read for its lines: a refusal, and no failure of the store.
+    #[test]
+    fn directories_and_submodules_are_refused_for_what_they_are() {
+        let store = MemoryStore::default();
+        let base = store.make(&[("x", "a\nb\n"), ("d/x", "a\n")]);
+        let refused = |diff: &str| store.verdict(&base, diff, &Rules::default()).err();
+        let directory = DIFF.replace("/x", "/d");
+        assert_eq!(refused(&directory).as_deref(), Some("carriage-return"));
+        assert_eq!(refused(&format!("{DIFF}{directory}")).as_deref(), Some("is-a-directory"));
+        let mut editor = super::Editor::new(&store, &base).unwrap();
+        let commit = super::super::ObjectId::new("1".repeat(40));
+        editor.put(b"m", 0o160_000, commit).unwrap().unwrap();
+        let base = editor.write(&base).unwrap();
+        let module = store.verdict(&base, &DIFF.replace("/x", "/m"), &Rules::default());
+        assert_eq!(module.err().as_deref(), Some("gitlink"));
     }
 
     #[test]
