@@ -356,7 +356,7 @@ def honest(args):
 
 KEYS = ["commits", "refused", "need a setting", "lost by a rule", "not proved", "flagged", "can win"]
 # Refusals that say which setting of the operator lets such a change in.
-SETTINGS = {"binary", "link", "gitlink"}
+SETTINGS = {"binary", "link", "gitlink", "too-large", "too-many-lines"}
 
 
 def honest_one(args, where, parent, commit, count, codes, wrong):

@@ -50,6 +50,12 @@ pub fn positive32(value: &DeValue<'_>) -> Converted<u32> {
     positive(value)?.try_into().map_err(|_| format!("a whole number up to {}", u32::MAX))
 }
 
+/// A whole number of MiB from 1 to 1,024: a diff is held in memory several times while it is read.
+pub fn diff_size(value: &DeValue<'_>) -> Converted<u32> {
+    let wanted = positive32(value).ok().filter(|size| *size <= 1024);
+    wanted.ok_or("a whole number of MiB from 1 to 1024".to_owned())
+}
+
 /// A whole number from 0 to 20.
 pub fn few(value: &DeValue<'_>) -> Converted<u32> {
     integer(value)

@@ -42,7 +42,7 @@ const GATES: [&str; 15] = [
     "own_tests",
     "protect",
 ];
-const PATCH: [&str; 3] = ["links", "submodules", "binary"];
+const PATCH: [&str; 5] = ["links", "submodules", "binary", "max_mb", "max_lines"];
 const LANE: [&str; 5] = ["model", "attempts", "temperature", "family", "fallback"];
 const JUDGES: [&str; 7] =
     ["enabled", "use", "models", "synth", "finalists", "skeptics", "fix_rounds"];
@@ -291,12 +291,16 @@ impl PatchSettings {
         layer.set(at, table, "links", &mut self.links, convert::truth);
         layer.set(at, table, "submodules", &mut self.submodules, convert::truth);
         layer.set(at, table, "binary", &mut self.binary, convert::truth);
+        layer.set(at, table, "max_mb", &mut self.max_mb, convert::diff_size);
+        layer.set(at, table, "max_lines", &mut self.max_lines, convert::positive32);
     }
 
     fn environment(&mut self, layer: &mut Environment<'_>) {
         layer.set("patch.links", &mut self.links, convert::truth);
         layer.set("patch.submodules", &mut self.submodules, convert::truth);
         layer.set("patch.binary", &mut self.binary, convert::truth);
+        layer.set("patch.max_mb", &mut self.max_mb, convert::diff_size);
+        layer.set("patch.max_lines", &mut self.max_lines, convert::positive32);
     }
 }
 

@@ -114,8 +114,8 @@ pub struct GateSettings {
     pub protect: Setting<Vec<String>>,
 }
 
-/// `[patch]`: what diffs may do beyond changing text in regular files.
-#[derive(Clone, Debug, Default)]
+/// `[patch]`: what diffs may do beyond changing text in regular files, and how large they may be.
+#[derive(Clone, Debug)]
 pub struct PatchSettings {
     /// Symbolic links whose target stays inside the tree.
     pub links: Setting<bool>,
@@ -123,6 +123,23 @@ pub struct PatchSettings {
     pub submodules: Setting<bool>,
     /// Binary contents.
     pub binary: Setting<bool>,
+    /// The largest diff, in MiB.
+    pub max_mb: Setting<u32>,
+    /// The most lines that a diff may add and remove, together.
+    pub max_lines: Setting<u32>,
+}
+
+impl Default for PatchSettings {
+    fn default() -> Self {
+        let usual = PatchPlan::default();
+        Self {
+            links: Setting::default_of(usual.links),
+            submodules: Setting::default_of(usual.submodules),
+            binary: Setting::default_of(usual.binary),
+            max_mb: Setting::default_of(usual.max_mb),
+            max_lines: Setting::default_of(usual.max_lines),
+        }
+    }
 }
 
 impl PatchSettings {
@@ -132,6 +149,8 @@ impl PatchSettings {
             links: self.links.value,
             submodules: self.submodules.value,
             binary: self.binary.value,
+            max_mb: self.max_mb.value,
+            max_lines: self.max_lines.value,
         }
     }
 }

@@ -23,6 +23,9 @@ pub fn refusal(path: &str, value: &DeValue<'_>) -> Option<String> {
         ),
         "lanes" => None,
         "patch" if value.as_bool() == Some(false) => None,
+        "patch" if path.starts_with("patch.max_") => {
+            Some("it sets how large a change may be".to_owned())
+        }
         "patch" => Some("it lets more in than text in regular files".to_owned()),
         "judges" => Some("it names who judges what this repository produces".to_owned()),
         "providers" => Some("it names a server and a key that goes there".to_owned()),

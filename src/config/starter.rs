@@ -61,6 +61,8 @@ const REST: &str = r#"
 # links = false
 # submodules = false
 # binary = false
+# max_mb = 8
+# max_lines = 50000
 
 # [lanes.fast]
 # model = "openai:MODEL"

@@ -187,8 +187,9 @@ fn no_limit() -> u64 {
     u64::MAX
 }
 
-/// What diffs may do beyond changing text in regular files. Nothing of it by default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What diffs may do beyond changing text in regular files, which is nothing by default, and how large they may
+/// be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PatchPlan {
     /// Symbolic links whose target stays inside the tree.
     pub links: bool,
@@ -196,6 +197,29 @@ pub struct PatchPlan {
     pub submodules: bool,
     /// Binary contents.
     pub binary: bool,
+    /// The largest diff, in MiB.
+    #[serde(default = "PatchPlan::usual_mb")]
+    pub max_mb: u32,
+    /// The most lines that a diff may add and remove, together.
+    #[serde(default = "PatchPlan::usual_lines")]
+    pub max_lines: u32,
+}
+
+impl PatchPlan {
+    fn usual_mb() -> u32 {
+        8
+    }
+
+    fn usual_lines() -> u32 {
+        50_000
+    }
+}
+
+impl Default for PatchPlan {
+    fn default() -> Self {
+        let (max_mb, max_lines) = (Self::usual_mb(), Self::usual_lines());
+        Self { links: false, submodules: false, binary: false, max_mb, max_lines }
+    }
 }
 
 /// Who judges.

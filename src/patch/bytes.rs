@@ -29,7 +29,8 @@ pub(super) fn read<'a>(diff: &'a [u8], rules: &Rules) -> Result<Source<'a>, Refu
         return Err(refuse(
             "too-large",
             format!(
-                "the diff has {} bytes; at most {} are taken: send a smaller change",
+                "the diff has {} bytes; at most {} are taken: send a smaller change, or raise `max_mb` in \
+                 `[patch]`",
                 diff.len(),
                 rules.max_bytes
             ),

@@ -78,7 +78,8 @@ fn check_size(patch: &Patch, rules: &Rules) -> Result<(), Refusal> {
         .sum();
     if changed > rules.max_changed_lines {
         let why = format!(
-            "the diff changes {changed} lines; at most {} are taken",
+            "the diff changes {changed} lines; at most {} are taken: send a smaller change, or raise `max_lines` in \
+             `[patch]`",
             rules.max_changed_lines
         );
         return Err(refuse("too-many-lines", why));

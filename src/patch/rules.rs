@@ -1,5 +1,7 @@
 //! What a diff may do, and how large it may be. Plain data with safe defaults.
 
+use crate::model::PatchPlan;
+
 /// The operator's rules for diffs. The default admits text changes to regular files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -23,6 +25,22 @@ pub struct Rules {
     pub max_path_bytes: usize,
     /// The most components of a new path.
     pub max_path_depth: usize,
+}
+
+impl From<&PatchPlan> for Rules {
+    /// What the operator says of diffs; the other limits are the built-in ones.
+    fn from(plan: &PatchPlan) -> Self {
+        let PatchPlan { links, submodules, binary, max_mb, max_lines } = *plan;
+        let max_bytes = (max_mb as usize) << 20;
+        Self {
+            links,
+            submodules,
+            binary,
+            max_bytes,
+            max_changed_lines: max_lines as usize,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Rules {

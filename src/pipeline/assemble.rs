@@ -28,7 +28,7 @@ use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
 use crate::jobs::{HostJobs, JobBook, JobLimits};
 use crate::journal::{Masker, RunDir};
-use crate::model::{EventSink, PatchPlan, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
+use crate::model::{EventSink, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
 use crate::patch::Rules;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
@@ -468,7 +468,7 @@ pub(super) fn admit(store: &Arc<Store>, plan: &Plan) -> Box<dyn Admit> {
 }
 
 fn patch_admit(store: &Arc<Store>, plan: &Plan) -> PatchAdmit {
-    PatchAdmit { store: store.clone(), rules: rules(&plan.patch), gates: plan.gates.clone() }
+    PatchAdmit { store: store.clone(), rules: Rules::from(&plan.patch), gates: plan.gates.clone() }
 }
 
 pub(super) fn weigh(store: &Arc<Store>, plan: &Plan) -> Box<dyn Weigh> {
@@ -515,10 +515,4 @@ fn known_tools(toggles: &BTreeMap<String, bool>) -> Result<(), PipelineError> {
         )));
     }
     Ok(())
-}
-
-/// What diffs may do, by the plan; their sizes are the built-in ones.
-fn rules(patch: &PatchPlan) -> Rules {
-    let PatchPlan { links, submodules, binary } = *patch;
-    Rules { links, submodules, binary, ..Rules::default() }
 }

@@ -28,6 +28,7 @@ mod run;
 mod shells;
 mod side;
 mod stages;
+mod steers;
 mod survey;
 mod tell;
 mod work;

@@ -15,8 +15,7 @@ use crate::journal::{Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
     Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
     Exit, Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
-    Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Steer, Stop, Usage,
-    Warning,
+    Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
 use crate::select::Doubt;
 use crate::worker::Steering;
@@ -459,12 +458,6 @@ impl<'a> Run<'a> {
         });
         self.tell.check()?;
         Ok(self.record)
-    }
-
-    /// What the operator said to workers. A run that did not come so far again knows it from its journal.
-    fn steers(&self) -> Vec<Steer> {
-        let steers = self.steering.all();
-        if steers.is_empty() { self.memory.steers() } else { steers }
     }
 
     /// Adds what a role's models used.

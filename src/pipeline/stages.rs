@@ -1,7 +1,5 @@
 //! The stages that wait for others: workers, gates, judges, the synthesizer.
 
-use std::sync::Arc;
-
 use futures_util::stream;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::{self, UnboundedSender};
@@ -15,8 +13,8 @@ use super::{Aside, Attempt, Failed, Heard, PipelineError, Survivor};
 use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};
 use crate::journal::Entry;
 use crate::model::{
-    Ballot, Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, Fate, GateReport,
-    JudgeId, Kind, Lane, LaneId, LaneRecord, ModelRef, RunEvent, Stage, Steer, Stop, TreeId, Usage,
+    Ballot, Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, JudgeId,
+    Kind, Lane, LaneId, LaneRecord, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
 };
 use crate::prompt::CapsuleTask;
 
@@ -56,24 +54,6 @@ impl Run<'_> {
         self.record.saved = self.enough.as_ref().map(|enough| saved(enough, &self.record.lanes));
         self.warn_of_lanes();
         Ok(())
-    }
-
-    /// From now on the operator can speak to the workers. What is said is journaled before it is used.
-    fn open_steering(&self, runs: &[LaneRun]) {
-        let tell = self.tell.clone();
-        let keep = move |steer: &Steer| {
-            let event = RunEvent::Steered { steer: steer.clone() };
-            match steer.fate {
-                Fate::Waiting => tell.keep(event).map_err(|error| error.to_string()),
-                // What became of it is no question to anybody: a failure ends the run at the next check.
-                Fate::Told { .. } | Fate::Missed => {
-                    tell.send(event);
-                    Ok(())
-                }
-            }
-        };
-        let lanes = runs.iter().map(|run| run.id.clone());
-        self.steering.open(lanes, self.memory.steers(), Arc::new(keep));
     }
 
     /// How many candidates end the fan-out early, where that is still to be found out.

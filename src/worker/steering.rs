@@ -328,7 +328,7 @@ mod tests {
         let letters = steering.letters(&lane(1));
         let steer = steering.post("one/1", &ada(), " use tabs\n").unwrap();
         assert_eq!((steer.id.as_str(), steer.text.as_str()), ("s1", "use tabs"));
-        assert_eq!(*kept.lock().unwrap(), std::slice::from_ref(&steer));
+        assert_eq!(kept.lock().unwrap().as_slice(), std::slice::from_ref(&steer));
         assert!(letters.waiting() && !steering.letters(&lane(2)).waiting());
         assert_eq!(letters.take(), [steer]);
         assert!(!letters.waiting() && letters.take().is_empty());

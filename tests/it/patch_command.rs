@@ -80,3 +80,23 @@ fn links_submodules_and_binary_contents_need_the_operator_s_settings() {
     assert_eq!(codes(0), ["admitted", "admitted", "admitted"]);
     assert_eq!(place.record()["plan"]["patch"]["submodules"], true);
 }
+
+#[test]
+fn how_large_a_diff_may_be_is_the_operator_s_to_say() {
+    let place = Place::new();
+    let long = |lines: usize, width: usize| {
+        let line = format!("+{}\n", "x".repeat(width));
+        let head = "diff --git a/l b/l\nnew file mode 100644\n--- /dev/null\n+++ b/l\n@@ -0,0 +1,";
+        format!("{head}{lines} @@\n{}", line.repeat(lines))
+    };
+    let all = [("lines.diff", long(50_001, 1)), ("bytes.diff", long(40_000, 240))];
+    let all = all.map(|(name, text)| diff(&place, name, &text));
+    let codes = |rows: Vec<Value>| -> Vec<String> {
+        rows.iter().map(|row| row["code"].as_str().unwrap_or("admitted").to_owned()).collect()
+    };
+    let rows = admissions(&place, &all, 1);
+    assert!(rows[0]["message"].as_str().unwrap().contains("raise `max_lines` in `[patch]`"));
+    assert_eq!(codes(rows), ["too-many-lines", "too-large"]);
+    place.config("[patch]\nmax_mb = 10\nmax_lines = 50001\n");
+    assert_eq!(codes(admissions(&place, &all, 0)), ["admitted", "admitted"]);
+}

@@ -86,7 +86,7 @@ impl Drop for Terminal {
     }
 }
 
-// contract R22
+// contract R22 in part: that a typed line goes to a standard input is tested with a shell
 // contract R35 in part: the terminal's half
 #[test]
 fn a_terminal_is_cleared_shows_buffer_and_tail_takes_lines_and_is_left_by_a_key() {
@@ -137,8 +137,7 @@ fn a_terminal_is_cleared_shows_buffer_and_tail_takes_lines_and_is_left_by_a_key(
     running.end().0.exits(0);
 }
 
-// contract R1
-// contract R2
+// contract R1, R2
 // contract R7 in part: the card's life; the output's is tested with the table
 #[test]
 fn the_live_view_shows_workers_and_jobs_alike_as_long_as_they_live() {
