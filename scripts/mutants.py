@@ -61,6 +61,24 @@ MUTANTS = [
         "Some(scope) => { std::mem::forget(scope); Default::default() }",
     ),
     (
+        "judge-red-team",
+        "src/judge/control.rs",
+        "let is_void = |control: &&Control| control.result != ControlResult::Cleared;",
+        "let is_void = |_: &&Control| false;",
+    ),
+    (
+        "duel-tells",
+        "src/prompt/context/duel.rs",
+        "let test = Field::Cut(test, FenceOptions::cut(DIFF_BYTES / 4, Keep::Ends));",
+        "let test = Field::Trusted(test.body().to_owned());",
+    ),
+    (
+        "duel-tells",
+        "src/pipeline/duels.rs",
+        "DuelResult::Told { .. } => judged = self.vote_anew(&duel, finalists).await?,",
+        "DuelResult::Told { .. } => {}",
+    ),
+    (
         "codeexec-bash-jobs",
         "src/tools/run_bash.rs",
         "Ok(ToolOutput { handle: Some(id.to_string()), ..ToolOutput::ok(text) })",

@@ -173,6 +173,7 @@ fn prove_again(
     (plan.dirty, plan.lanes) = (false, Vec::new());
     plan.repo = survey.top().to_owned();
     (plan.judging.judges, plan.judging.models, plan.judging.synth) = Default::default();
+    (plan.judging.duels, plan.design) = Default::default();
     let given = Given {
         source: format!("run {} moved to {}", record.run, moved.commit),
         family: Family::new("moved"),

@@ -107,7 +107,7 @@ fn text(found: &Checkup, config: &Config, directories: &[Directory]) -> String {
     out.push_str("models\n");
     for provider in config.providers.values() {
         let state = match provider.missing_key() {
-            None => format!("{} (not asked here)", provider.base_url.value),
+            None => format!("{} (not asked here)", provider.shown_address()),
             Some(missing) => missing,
         };
         let _ = writeln!(out, "  {} {:<22} {state}", mark(provider.is_ready()), provider.name);
@@ -169,7 +169,7 @@ fn as_json(found: &Checkup, config: &Config, directories: &[Directory]) -> serde
         "providers": config.providers.values().map(|provider| {
             serde_json::json!({
                 "name": provider.name,
-                "base_url": provider.base_url.value,
+                "base_url": provider.shown_address(),
                 "ready": provider.is_ready(),
                 "requests": provider.request.described(),
             })

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use super::{CliError, record, signals};
-use crate::config::Config;
+use crate::config::{Config, ProviderConfig};
 use crate::control::{Control, Served, Watch};
 use crate::jobs::{HostJobs, ReapJournal, sweep_journals};
 use crate::journal::{JournalError, Masker, RunDir};
@@ -168,5 +168,6 @@ pub fn masker(config: &Config, context: &Context) -> Masker {
         headers.filter(|header| header.env.is_some() || Masker::names_secret(&header.name));
     let hidden = hidden.filter_map(|header| header.value.as_ref());
     let hidden = hidden.map(|value| value.expose_secret().to_owned());
-    Masker::new(keys.chain(hidden).chain(secret))
+    let addresses = config.providers.values().flat_map(ProviderConfig::address_secrets);
+    Masker::new(keys.chain(hidden).chain(secret).chain(addresses))
 }

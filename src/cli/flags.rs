@@ -71,6 +71,9 @@ pub struct LaneFlags {
     /// The longest that each worker may take, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub lane_seconds: Option<u64>,
+    /// Have a model plan the task once, before the workers begin; its plan is told to all of them
+    #[arg(long)]
+    pub design: bool,
     /// Seed of everything that is drawn by chance
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -134,6 +137,9 @@ pub struct JudgeFlags {
     /// Ask no synthesizer
     #[arg(long)]
     pub no_synth: bool,
+    /// Let a model write up to N tests that tell close finalists apart; 0 for none. By default 1 where judges and a test command are there
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub duels: Option<u32>,
     /// Families that you trust, best first
     #[arg(long, value_name = "FAMILY,…", value_delimiter = ',')]
     pub trust: Vec<String>,

@@ -11,8 +11,8 @@ use super::given;
 use super::plan::{Ingredients, resolve};
 use crate::config::{Config, Sources, TrustStore, content_hash};
 use crate::journal::{RunDir, Runs};
-use crate::model::{EventSink, ModelRef, Plan, RunKind, RunRecord, Task};
-use crate::pipeline::{Commission, Given, Survey, check_judges, conduct, unpriced};
+use crate::model::{EventSink, Plan, RunKind, RunRecord, Task};
+use crate::pipeline::{Commission, Given, Survey, check_judges, conduct, unkept};
 
 /// What a command asks for.
 pub struct Request<'a> {
@@ -103,20 +103,9 @@ fn check(
 
 /// A budget needs the price of every model, or a ceiling of tokens in its place.
 pub fn check_budget(plan: &Plan, config: &Config) -> Result<(), CliError> {
-    let (run, lane) = (&plan.limits, &plan.worker_limits);
-    let in_lane = |model: &ModelRef| plan.lanes.iter().any(|lane| lane.model == *model);
-    let lane_lacks = lane.budget.is_some() && lane.max_tokens.is_none();
-    let lacks = |model: &ModelRef| match run.budget {
-        Some(_) => Some(("--budget", "--max-tokens")),
-        None => (lane_lacks && in_lane(model)).then_some(("--lane-budget", "--lane-tokens")),
-    };
-    if run.max_tokens.is_some() {
-        return Ok(());
-    }
-    let found = unpriced(plan, config).into_iter().find_map(|model| Some((lacks(&model)?, model)));
-    match found {
+    match unkept(plan, config) {
         None => Ok(()),
-        Some(((budget, tokens), model)) => Err(CliError::usage(format!(
+        Some((model, budget, tokens)) => Err(CliError::usage(format!(
             "a budget can't be kept with {model}: its price is unknown; state it in config.toml under \
              [providers.{}.prices] as \"{}\" = {{ input = USD, output = USD }} per million tokens, set a ceiling of \
              tokens with {tokens}, or leave {budget} out",

@@ -6,7 +6,8 @@ use crate::config::{Config, LaneSpec, parse_lane, parse_model};
 use crate::gate::{Detected, tool_in, tool_of};
 use crate::judge::DEFAULT_PANEL;
 use crate::model::{
-    CommandSpec, Family, GatePlan, JudgeId, JudgePlan, Lane, MicroUsd, ModelRef, Origin, Plan, Task,
+    CommandSpec, DuelPlan, Family, GatePlan, JudgeId, JudgePlan, Lane, MicroUsd, ModelRef, Origin,
+    Plan, Task,
 };
 use crate::pipeline::Survey;
 
@@ -46,10 +47,13 @@ pub fn resolve(mut from: Ingredients<'_>) -> Result<(Plan, Config), CliError> {
              more attempts with -n"
         )));
     }
+    let gates = gates(config, from.gates, from.survey)?;
+    let judged = Judged { gates: &gates, waived: from.gates.waive_sandbox, lanes: &lanes };
     let plan = Plan {
-        gates: gates(config, from.gates, from.survey)?,
         patch: config.patch.plan(),
-        judging: judging(config, from.judges, &lanes, from.task.is_some())?,
+        judging: judging(config, from.judges, &judged, from.task.is_some())?,
+        gates,
+        design: design(config, from.lanes, &lanes)?,
         side: from.judges.and_then(|_| side(config, &lanes)),
         prior: match from.lanes {
             Some(_) => from.context.prior.or(config.side.prior.value).unwrap_or(0),
@@ -220,11 +224,22 @@ fn clean_dir(dir: &str) -> Result<String, CliError> {
     Ok(parts.join("/"))
 }
 
+/// What judges and duels stand on.
+#[derive(Clone, Copy)]
+pub struct Judged<'a> {
+    /// The gates.
+    pub gates: &'a GatePlan,
+    /// Whether code may run without a proven sandbox.
+    pub waived: bool,
+    /// The lanes, whose models judge when no others are named.
+    pub lanes: &'a [Lane],
+}
+
 /// Who judges.
 pub fn judging(
     config: &Config,
     flags: Option<&JudgeFlags>,
-    lanes: &[Lane],
+    of: &Judged<'_>,
     has_task: bool,
 ) -> Result<JudgePlan, CliError> {
     let settings = &config.judges;
@@ -235,6 +250,7 @@ pub fn judging(
         finalists: settings.finalists.value,
         skeptics: settings.skeptics.value,
         fix_rounds: settings.fix_rounds.value,
+        duels: None,
     };
     let Some(flags) = flags else { return Ok(off) };
     let asked = !flags.judges.is_empty() || !flags.judge_models.is_empty();
@@ -243,20 +259,81 @@ pub fn judging(
             "judges compare candidates by the task: give it with --task or --task-file",
         ));
     }
+    let no_duels = |off: JudgePlan| match flags.duels {
+        Some(1..) => Err(no_judges_for_duels()),
+        _ => Ok(off),
+    };
     if flags.no_judge || !has_task || !(settings.enabled.value || asked) {
-        return Ok(off);
+        return no_duels(off);
     }
-    let models = judge_models(config, flags, lanes)?;
+    let models = judge_models(config, flags, of.lanes)?;
     if models.is_empty() {
-        return if asked { Err(no_judge_model()) } else { Ok(off) };
+        return if asked { Err(no_judge_model()) } else { no_duels(off) };
     }
     let synth = settings.synth.value.clone().or_else(|| models.first().cloned());
     Ok(JudgePlan {
         judges: judges(config, flags),
         synth: synth.filter(|_| !flags.no_synth),
+        duels: duels(config, flags.duels, of, models.first())?,
         models,
         ..off
     })
+}
+
+/// Duels: asked for, or by default one where a test command is there and the sandbox has to be proven.
+fn duels(
+    config: &Config,
+    asked: Option<u32>,
+    of: &Judged<'_>,
+    judge: Option<&ModelRef>,
+) -> Result<Option<DuelPlan>, CliError> {
+    let settings = &config.duels;
+    let asked = asked.or(settings.most.value);
+    let command = match &settings.command.value {
+        Some(line) => Some(command("duels", line, settings.command.origin.clone())?),
+        None => of.gates.test.clone(),
+    };
+    let Some(command) = command else {
+        return match asked {
+            Some(1..) => Err(CliError::usage(
+                "duels: no command runs a test; name the tests with --test, or [duels] command in the config",
+            )),
+            _ => Ok(None),
+        };
+    };
+    let most = asked.unwrap_or(if of.waived { 0 } else { 1 });
+    let model = settings.model.value.as_ref().or(judge).filter(|_| most > 0);
+    let Some(model) = model else { return Ok(None) };
+    reachable(config, model)?;
+    Ok(Some(DuelPlan { model: model.clone(), most, runs: settings.runs.value, command }))
+}
+
+fn no_judges_for_duels() -> CliError {
+    CliError::usage(
+        "--duels: what a duel's test says is a fact for judges and decides nothing by itself; duels need judges and a task",
+    )
+}
+
+/// Who plans for all workers, if anybody does.
+fn design(
+    config: &Config,
+    flags: Option<&LaneFlags>,
+    lanes: &[Lane],
+) -> Result<Option<ModelRef>, CliError> {
+    let settings = &config.design;
+    let wanted = flags.is_some_and(|flags| flags.design || settings.enabled.value);
+    let own = settings.model.value.clone();
+    let model = own.or_else(|| lanes.first().map(|lane| lane.model.clone())).filter(|_| wanted);
+    model.iter().try_for_each(|model| reachable(config, model))?;
+    Ok(model)
+}
+
+/// A model whose key is missing is told before anything runs.
+fn reachable(config: &Config, model: &ModelRef) -> Result<(), CliError> {
+    match config.provider(&model.provider)?.missing_key() {
+        Some(missing) => Err(CliError::usage(missing)),
+        None => Ok(()),
+    }
 }
 
 fn no_judge_model() -> CliError {
@@ -298,12 +375,7 @@ fn judge_models(
     }
     let mut seen = std::collections::BTreeSet::new();
     models.retain(|model| seen.insert(model.clone()));
-    for model in &models {
-        let provider = config.provider(&model.provider)?;
-        if let Some(missing) = provider.missing_key() {
-            return Err(CliError::usage(missing));
-        }
-    }
+    models.iter().try_for_each(|model| reachable(config, model))?;
     Ok(models)
 }
 

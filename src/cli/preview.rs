@@ -9,8 +9,8 @@ use super::output::{tell, write_json, write_text};
 use super::plan::side_note;
 use super::{CliError, Exit};
 use crate::config::Config;
-use crate::model::{CommandSpec, Cost, MicroUsd, ModelRef, Plan, grouped};
-use crate::pipeline::{Estimate, estimate};
+use crate::model::{CommandSpec, Cost, MicroUsd, ModelRef, Plan, Wire, WorkerLimits, grouped};
+use crate::pipeline::{Estimate, HeaderView, ServerView, estimate, servers};
 use crate::ui::fitted;
 
 /// Prints lanes, commands, the largest number of calls and what they can cost; runs nothing.
@@ -24,6 +24,7 @@ pub fn dry_run(
         write_json(&serde_json::json!({
             "version": 1,
             "plan": prepared.plan,
+            "servers": servers(&prepared.plan, &prepared.config),
             "base": { "commit": prepared.survey.commit(), "tree": prepared.survey.tree() },
             "most_calls": estimate.calls,
             "most_cost": estimate.cost,
@@ -42,7 +43,11 @@ fn text(plan: &Plan, config: &Config, estimate: &Estimate) -> String {
         let fallback: Vec<_> = lane.fallback.iter().map(ModelRef::to_string).collect();
         let said = if fallback.is_empty() { "" } else { ", else " };
         let _ = writeln!(out, "{said}{}", fallback.join(", else "));
+        if let Some(limits) = &lane.limits {
+            let _ = writeln!(out, "        each of its workers: {}", worker(limits).join(", "));
+        }
     }
+    servers(plan, config).iter().for_each(|each| server(each, &mut out));
     for line in commands(plan) {
         let _ = writeln!(out, "{line}");
     }
@@ -53,6 +58,16 @@ fn text(plan: &Plan, config: &Config, estimate: &Estimate) -> String {
         false => {
             let _ = writeln!(out, "judges  {} by {}", judges.join(", "), models.join(", "));
         }
+    }
+    if let Some(duels) = &plan.judging.duels {
+        let _ = writeln!(
+            out,
+            "duels   up to {} by {}: {} ({}), {} times on each tree",
+            duels.most, duels.model, duels.command.line, duels.command.origin, duels.runs
+        );
+    }
+    if let Some(design) = &plan.design {
+        let _ = writeln!(out, "design  {design} plans for all workers");
     }
     if let Some(synth) = &plan.judging.synth {
         let _ = writeln!(out, "synth   {synth}");
@@ -83,31 +98,70 @@ fn limits(plan: &Plan) -> Vec<String> {
     if plan.lanes.is_empty() {
         return Vec::new();
     }
-    let (run, lane) = (&plan.limits, &plan.worker_limits);
-    let number = |n: Option<u64>, what: &str| n.map(|n| format!("{} {what}", grouped(n)));
-    let money = |most: Option<MicroUsd>| most.map(|most| most.to_string());
-    let turns = Some(u64::from(lane.max_tool_iterations));
-    let of_run = [
-        money(run.budget),
-        number(run.max_tokens, "tokens"),
-        number(run.max_turns, "turns"),
-        number(run.max_seconds, "seconds"),
-    ];
-    let of_lane = [
-        money(lane.budget),
-        number(lane.max_tokens, "tokens"),
-        number(turns, "turns"),
-        number(lane.max_seconds, "seconds"),
-    ];
-    let line = |name: &str, limits: [Option<String>; 4]| {
-        let limits: Vec<String> = limits.into_iter().flatten().collect();
+    let run = &plan.limits;
+    let of_run = amounts(run.budget, run.max_tokens, run.max_turns, run.max_seconds);
+    let line = |name: &str, limits: Vec<String>| {
         (!limits.is_empty()).then(|| format!("{name} {}\n", limits.join(", ")))
     };
+    let usual = plan.lanes.iter().any(|lane| lane.limits.is_none());
+    let of_lane = if usual { worker(&plan.worker_limits) } else { Vec::new() };
     let enough = run.enough.map(|enough| {
         format!("enough  {enough} candidates that pass end the workers' part of the run\n")
     });
     let all = [line("limits  the run:", of_run), line("        each worker:", of_lane), enough];
     all.into_iter().flatten().collect()
+}
+
+/// The limits of one worker, in words.
+fn worker(limits: &WorkerLimits) -> Vec<String> {
+    let turns = Some(u64::from(limits.max_tool_iterations));
+    amounts(limits.budget, limits.max_tokens, turns, limits.max_seconds)
+}
+
+fn amounts(
+    money: Option<MicroUsd>,
+    tokens: Option<u64>,
+    turns: Option<u64>,
+    seconds: Option<u64>,
+) -> Vec<String> {
+    let number = |n: Option<u64>, what: &str| n.map(|n| format!("{} {what}", grouped(n)));
+    let all = [
+        money.map(|most| most.to_string()),
+        number(tokens, "tokens"),
+        number(turns, "turns"),
+        number(seconds, "seconds"),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// A server that will be asked, and what its requests carry: names of headers, never their values.
+fn server(view: &ServerView, out: &mut String) {
+    let key = view.key_env.as_ref().map(|name| format!(", key ${name}")).unwrap_or_default();
+    let _ = writeln!(out, "server  {} = {} at {}{key}", view.name, view.wire, view.address);
+    if view.wire == Wire::Scripted {
+        return;
+    }
+    let mut also = |what: &str, said: String| {
+        if !said.is_empty() {
+            let _ = writeln!(out, "        {what} {said}");
+        }
+    };
+    let header = |header: &HeaderView| match &header.env {
+        Some(name) => format!("{} (from ${name})", header.name),
+        None => format!("{} (value hidden)", header.name),
+    };
+    let headers: Vec<String> = view.headers.iter().map(header).collect();
+    also("headers  ", headers.join(", "));
+    if !view.body.is_empty() {
+        also("body     ", serde_json::Value::from(view.body.clone()).to_string());
+    }
+    let limit = view.output_limit.map(|field| format!(", answers limited by {field}"));
+    let of = &view.deadlines;
+    let deadlines = format!(
+        "connect {} s, first byte {} s, idle {} s, whole {} s",
+        of.connect, of.first_byte, of.idle, of.whole
+    );
+    also("deadlines", deadlines + &limit.unwrap_or_default());
 }
 
 fn cost(plan: &Plan, estimate: &Estimate) -> String {

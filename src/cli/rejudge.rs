@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::finish::check_output;
 use super::flags::{JudgeFlags, OutputFlags};
 use super::launch::check_budget;
-use super::plan::{budget, judging};
+use super::plan::{Judged, budget, judging};
 use super::resume::{Onward, ResultFlags, settings};
 use super::{CliError, Exit, record};
 use crate::journal::Runs;
@@ -51,7 +51,12 @@ impl Args {
                 "the run has no task, and judges compare candidates by it: pick its diffs again with --task or --task-file",
             ));
         }
-        let plan = judging(&config, Some(&self.judges), &frame.plan.lanes, has_task)?;
+        let of = Judged {
+            gates: &frame.plan.gates,
+            waived: frame.plan.waive_sandbox,
+            lanes: &frame.plan.lanes,
+        };
+        let plan = judging(&config, Some(&self.judges), &of, has_task)?;
         if plan.judges.is_empty() && !self.judges.no_judge {
             return Err(CliError::usage(
                 "no model can judge: name one with --judge-model PROVIDER:MODEL, or choose from evidence alone with --no-judge",

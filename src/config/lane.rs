@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::error::ConfigError;
 use super::providers::{self, ProviderConfig};
 use super::setting::Setting;
-use super::{Config, suggest};
+use super::{Config, LaneLimits, suggest};
 use crate::model::{Family, Lane, ModelRef};
 
 /// Worker runs when nobody says how many.
@@ -42,6 +42,8 @@ pub struct LaneConfig {
     pub family: Setting<Option<String>>,
     /// Models that take over, in this order, when the server of the one before can't answer.
     pub fallback: Setting<Vec<ModelRef>>,
+    /// What each of its worker runs may use.
+    pub limits: LaneLimits,
 }
 
 /// Reads `NAME=PROVIDER:MODEL[:COUNT]`, or `NAME` alone for a lane of the config.
@@ -265,6 +267,7 @@ impl Config {
             family: Family::new(family),
             temperature: own.temperature.value,
             fallback: own.fallback.value,
+            limits: own.limits.over(&self.limits),
         })
     }
 }

@@ -12,11 +12,13 @@ use super::{
 };
 use crate::model::{JudgeId, Origin, Wire};
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 13] = [
     "gates",
     "patch",
     "lanes",
     "judges",
+    "duels",
+    "design",
     "limits",
     "providers",
     "tools",
@@ -117,6 +119,8 @@ impl Config {
                 "gates" => self.gates.read(layer, table),
                 "patch" => self.patch.read(layer, table),
                 "judges" => self.judges.read(layer, table),
+                "duels" => self.duels.read(layer, table),
+                "design" => self.design.read(layer, table),
                 "limits" => self.limits.read(layer, table),
                 "workers" => self.workers.read(layer, table),
                 "workspace" => self.workspace.read(layer, table),
@@ -204,6 +208,8 @@ impl Config {
         self.gates.environment(&mut layer);
         self.patch.environment(&mut layer);
         self.judges.environment(&mut layer);
+        self.duels.environment(&mut layer);
+        self.design.environment(&mut layer);
         self.limits.environment(&mut layer);
         self.workers.environment(&mut layer);
         self.workspace.environment(&mut layer);
@@ -368,7 +374,9 @@ impl LimitSettings {
 
 impl LaneConfig {
     fn read(&mut self, layer: &mut Layer<'_>, at: &str, table: &DeTable<'_>) {
-        layer.unknown(at, table, &LANE);
+        let known: Vec<&str> = LANE.iter().chain(&super::lane_limits::KEYS).copied().collect();
+        layer.unknown(at, table, &known);
+        self.limits.read(layer, at, table);
         layer.set(at, table, "model", &mut self.model, convert::model);
         layer.set(at, table, "attempts", &mut self.attempts, attempts);
         layer.set(at, table, "temperature", &mut self.temperature, convert::temperature);

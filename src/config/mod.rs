@@ -4,15 +4,18 @@
 //! the trust store, model servers and their keys, lanes. Never here: processes, the process's own
 //! environment or home directory (the caller passes them in).
 
+mod address;
 mod convert;
 mod endpoint;
 mod error;
 mod keep;
 mod lane;
+mod lane_limits;
 mod load;
 mod permit;
 mod providers;
 mod reader;
+mod roles;
 mod setting;
 mod side;
 mod starter;
@@ -27,8 +30,10 @@ pub use endpoint::{DeadlineSettings, Header, OutputLimit, RequestSettings};
 pub use error::{ConfigError, Excerpt, Problem};
 pub use keep::{CacheSettings, WorkspaceSettings};
 pub use lane::{DEFAULT_ATTEMPTS, LaneConfig, LaneSpec, MAX_ATTEMPTS, parse_lane, parse_model};
+pub use lane_limits::LaneLimits;
 pub use permit::MAX_UNTRUSTED_TIMEOUT;
 pub use providers::{DEFAULT_MODELS_AS_OF, Price, ProviderConfig, maker};
+pub use roles::{DUEL_RUNS, DesignSettings, DuelSettings};
 pub use setting::Setting;
 pub use side::SideSettings;
 pub use starter::starter;
@@ -63,6 +68,10 @@ pub struct Config {
     pub patch: PatchSettings,
     /// `[judges]`.
     pub judges: JudgeSettings,
+    /// `[duels]`.
+    pub duels: DuelSettings,
+    /// `[design]`.
+    pub design: DesignSettings,
     /// `[limits]`.
     pub limits: LimitSettings,
     /// `[providers.NAME]` and the built-in ones.
@@ -288,6 +297,8 @@ impl Default for Config {
             lane_names: Vec::new(),
             patch: PatchSettings::default(),
             judges: JudgeSettings::default(),
+            duels: DuelSettings::default(),
+            design: DesignSettings::default(),
             limits: LimitSettings::default(),
             workers: WorkerSettings::default(),
             workspace: WorkspaceSettings::default(),

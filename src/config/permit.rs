@@ -27,6 +27,12 @@ pub fn refusal(path: &str, value: &DeValue<'_>) -> Option<String> {
             Some("it sets how large a change may be".to_owned())
         }
         "patch" => Some("it lets more in than text in regular files".to_owned()),
+        // Like the test command it runs in the sandbox, on trees of the engine's own.
+        "duels" if key == "command" => None,
+        "duels" => Some("it names a model that writes tests, and how many are paid for".to_owned()),
+        "design" => {
+            Some("it writes instructions for workers and spends the operator's money".to_owned())
+        }
         "judges" => Some("it names who judges what this repository produces".to_owned()),
         "providers" => Some("it names a server and a key that goes there".to_owned()),
         "limits" => Some("it sets what a run may spend".to_owned()),

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use secrecy::SecretString;
 
+use super::address;
 use super::endpoint::RequestSettings;
 use super::setting::Setting;
 use crate::model::{Origin, Wire};
@@ -80,6 +81,20 @@ impl ProviderConfig {
     /// Whether it can be asked: it has its key, or needs none, and what its headers need.
     pub fn is_ready(&self) -> bool {
         self.missing_key().is_none()
+    }
+
+    /// Its address without what may be a secret in it: user and password, and keys in the query. For a script
+    /// the path of its file.
+    pub fn shown_address(&self) -> String {
+        match &self.script.value {
+            Some(script) => script.to_string_lossy().into_owned(),
+            None => address::shown(&self.base_url.value),
+        }
+    }
+
+    /// What of its address is a secret, as it is written there.
+    pub fn address_secrets(&self) -> Vec<String> {
+        address::secrets(&self.base_url.value)
     }
 
     /// What to do so that it can be asked, when it can't.

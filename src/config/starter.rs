@@ -68,12 +68,28 @@ const REST: &str = r#"
 # model = "openai:MODEL"
 # attempts = 3
 # fallback = ["ollama:MODEL"]
+# turns = 40            # of each of its workers, in place of [limits]
+# tokens = 200000
+# seconds = 600
+# budget_usd = 0.5
 
 # [judges]
 # enabled = true
 # finalists = 4
 # skeptics = true
 # fix_rounds = 1
+
+# Tests that a model writes to tell close finalists apart; {path} stands for the test's files.
+# [duels]
+# most = 1
+# model = "openai:MODEL"
+# runs = 3
+# command = "python3 -m pytest {path}"
+
+# A plan for all workers, made by one call before they begin.
+# [design]
+# enabled = true
+# model = "openai:MODEL"
 
 # [limits]
 # max_parallel = 4

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use secrecy::ExposeSecret;
 
 use super::*;
-use crate::model::{Origin, Wire};
+use crate::model::{Origin, Wire, WorkerLimits};
 
 fn load(
     user: &str,
@@ -540,4 +540,36 @@ fn a_lane_names_models_that_take_over() {
     // A repository may not say where the operator's money goes.
     let error = load(text, "[lanes.l]\nfallback = [\"a:x\"]\n", false, &[("B_KEY", "k")]);
     assert!(error.unwrap_err().to_string().contains("fallback` needs trust"));
+}
+
+#[test]
+fn a_lanes_own_limits_stand_in_for_those_of_every_worker_within_what_the_command_says() {
+    let text = "[limits]\nlane_tokens = 1000\nmax_turn_seconds = 60\n[providers.a]\nbase_url = \"http://a/v1\"\n\
+                [lanes.l]\nmodel = \"a:m\"\nturns = 200\ntokens = 5000\nseconds = 0\n\
+                [lanes.m]\nmodel = \"a:m\"\nbudget_usd = 0.25\n[lanes.n]\nmodel = \"a:m\"\ntokens = 1000\n";
+    let limits = |config: &Config| {
+        let lanes = config.lanes(&[], None).unwrap();
+        lanes.into_iter().map(|lane| lane.limits).collect::<Vec<_>>()
+    };
+    let mut config = load(text, "", false, &[]).unwrap();
+    let usual = config.limits.worker();
+    let own = WorkerLimits {
+        max_tool_iterations: 200,
+        max_tokens: Some(5000),
+        max_seconds: None,
+        ..usual
+    };
+    let priced = WorkerLimits { budget: Some(MicroUsd(250_000)), ..usual };
+    assert_eq!(limits(&config), [Some(own), Some(priced), None]);
+    config.limits.lane_tokens.flag(Some(Some(2000)));
+    config.limits.max_tool_iterations.flag(Some(20));
+    let found = limits(&config);
+    let seconds = |at: usize| found[at].map(|limits| limits.max_seconds);
+    let tokens = |at: usize| found[at].map(|limits| limits.max_tokens);
+    assert_eq!((tokens(0), tokens(2)), (Some(Some(2000)), Some(Some(1000))));
+    assert_eq!((seconds(0), found[0].unwrap().max_tool_iterations), (Some(None), 20));
+    let error = load("[lanes.l]\nmodel = \"a:m\"\nturns = 0\n", "", false, &[]).unwrap_err();
+    assert!(error.to_string().contains("at least 1"), "{error}");
+    let error = load(text, "[lanes.l]\ntokens = 9\n", false, &[]).unwrap_err();
+    assert!(error.to_string().contains("tokens` needs trust"), "{error}");
 }

@@ -1,5 +1,7 @@
 //! A plan's lanes, one entry an attempt.
 
+use std::sync::Arc;
+
 use crate::model::{Lane, LaneId, Plan};
 
 /// One attempt of a lane.
@@ -15,6 +17,8 @@ pub struct LaneRun {
     pub lane: Lane,
     /// Its own seed, at most 31 bits, so that every server takes it.
     pub seed: u64,
+    /// The plan that all attempts are given, if there is one.
+    pub design: Option<Arc<str>>,
 }
 
 /// Every attempt of the plan, in plan order: the first lane's attempts, then the second's.
@@ -30,6 +34,7 @@ pub(super) fn expand(lanes: &[Lane], seed: u64) -> Vec<LaneRun> {
         attempt,
         lane: lane.clone(),
         seed: mix(seed, index as u64) >> 33,
+        design: None,
     };
     attempts.enumerate().map(run).collect()
 }

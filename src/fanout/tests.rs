@@ -15,6 +15,7 @@ fn lanes(count: usize) -> Vec<LaneRun> {
         family: Family::new("f"),
         temperature: None,
         fallback: Vec::new(),
+        limits: None,
     };
     let run = |index| LaneRun {
         index,
@@ -22,6 +23,7 @@ fn lanes(count: usize) -> Vec<LaneRun> {
         attempt: 1,
         lane: lane.clone(),
         seed: 0,
+        design: None,
     };
     (0..count).map(run).collect()
 }

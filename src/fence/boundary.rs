@@ -73,11 +73,17 @@ pub enum Boundary {
     Subtask,
     /// A nested worker's closing words.
     SubtaskAnswer,
+    /// A test that a model wrote to tell two finalists apart, shown to judges.
+    DuelTest,
+    /// The paths of the base, shown to the design step.
+    Layout,
+    /// The plan of the design step, told to workers.
+    Design,
 }
 
 impl Boundary {
     /// All, in the table's order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::Task,
         Self::Steering,
         Self::RepositoryInstructions,
@@ -97,6 +103,9 @@ impl Boundary {
         Self::JobLine,
         Self::Subtask,
         Self::SubtaskAnswer,
+        Self::DuelTest,
+        Self::Layout,
+        Self::Design,
     ];
 
     /// The label of its fences.
@@ -121,6 +130,9 @@ impl Boundary {
             Self::JobLine => "job line",
             Self::Subtask => "subtask description",
             Self::SubtaskAnswer => "subtask answer",
+            Self::DuelTest => "duel test",
+            Self::Layout => "repository layout",
+            Self::Design => "design",
         }
     }
 
@@ -144,13 +156,18 @@ impl Boundary {
             Self::JobLine => "the repository's files, and what inspection commands print",
             Self::Subtask => "the model of the worker that hands the work on",
             Self::SubtaskAnswer => "a nested worker's model",
+            Self::DuelTest => "the model that writes duels' tests, which read foreign text",
+            Self::Layout => "whoever may commit to the repository",
+            Self::Design => {
+                "the model that the operator names for it, and nobody else; it read foreign text"
+            }
         }
     }
 
     /// How it is held.
     pub fn treatment(self) -> Treatment {
         match self {
-            Self::Task | Self::Steering => Treatment::Instruction,
+            Self::Task | Self::Design | Self::Steering => Treatment::Instruction,
             Self::RepositoryInstructions => Treatment::FencedUnlessTrusted,
             Self::GateCommand => Treatment::Inline,
             Self::ToolResult => Treatment::ToolRole,
@@ -161,23 +178,29 @@ impl Boundary {
     /// The templates that it enters, none for text that no template holds.
     pub fn templates(self) -> &'static [&'static str] {
         match self {
-            Self::Task => &["worker_task", "judge", "synth"],
+            Self::Task => &["worker_task", "judge", "synth", "duel", "design"],
             Self::Steering => &["steering"],
-            Self::RepositoryInstructions => &["worker_task"],
-            Self::GateCommand => &["worker_task", "gate_failure", "judge", "synth", "synth_fix"],
+            Self::RepositoryInstructions => &["worker_task", "design"],
+            Self::GateCommand => {
+                &["worker_task", "gate_failure", "judge", "synth", "synth_fix", "duel", "design"]
+            }
             Self::ToolResult => &[],
             Self::SteeringOutput => &["gate_failure", "synth_fix"],
-            Self::Diff => &["judge", "skeptic", "synth", "capsule"],
+            Self::Diff => &["judge", "skeptic", "synth", "capsule", "duel"],
             Self::Answer => &["judge", "synth", "capsule"],
             Self::Claims | Self::GateOutput => &["judge", "skeptic", "synth"],
             Self::Refutation => &["judge", "synth"],
             Self::SideTask => &["title", "capsule"],
             Self::RunDigest => &["worker_task", "capsule"],
-            Self::BaseFile | Self::BallotReason => &["synth"],
+            Self::BaseFile => &["synth", "duel", "design"],
+            Self::BallotReason => &["synth"],
             Self::ReplyFault => &["judge_retry", "synth_retry"],
             Self::JobLine => &["job_notices"],
             Self::Subtask => &["subtask"],
             Self::SubtaskAnswer => &["subtask_result"],
+            Self::DuelTest => &["judge"],
+            Self::Layout => &["design"],
+            Self::Design => &["worker_task"],
         }
     }
 }
@@ -247,7 +270,10 @@ mod tests {
                 | Boundary::RunDigest
                 | Boundary::JobLine
                 | Boundary::Subtask
-                | Boundary::SubtaskAnswer => assert!(!boundary.label().is_empty()),
+                | Boundary::SubtaskAnswer
+                | Boundary::DuelTest
+                | Boundary::Layout
+                | Boundary::Design => assert!(!boundary.label().is_empty()),
             }
         }
     }

@@ -4,6 +4,7 @@
 //! must not be able to change what the tests then see, nor its own tests what the base's say. The base's
 //! build output lies below each tree as a read-only layer.
 
+mod duel;
 mod launch;
 mod prove;
 mod settled;
@@ -88,6 +89,7 @@ impl BaseGates {
 }
 
 /// One command to run somewhere.
+#[derive(Clone, Copy)]
 struct Work<'a> {
     gate: GateKind,
     command: &'a CommandSpec,
@@ -339,6 +341,11 @@ impl Gatekeeper {
         Ok(if later.is_empty() { first } else { flaky::settle(&first, &later, &[]) })
     }
 
+    /// The longest time of one command.
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(self.plan.timeout_seconds)
+    }
+
     /// A command as the plan says.
     fn work<'a>(
         &self,
@@ -346,7 +353,7 @@ impl Gatekeeper {
         command: &'a CommandSpec,
         who: Option<&'a CandidateId>,
     ) -> Work<'a> {
-        let wall = Duration::from_secs(self.plan.timeout_seconds);
+        let wall = self.timeout();
         Work { gate, command, who, label: gate_name(gate), wall }
     }
 

@@ -7,6 +7,7 @@ mod carry;
 mod compare;
 mod contest;
 mod detect;
+mod duel;
 mod env;
 mod error;
 mod flaky;
@@ -25,8 +26,9 @@ mod room;
 mod tool;
 
 pub use detect::{Detected, detect};
+pub use duel::{DuelTest, duel_test, result as duel_result};
 pub use error::GateError;
 pub use grounds::{Ground, Grounds, Kept, Layer};
 pub use keeper::{BaseGates, Gatekeeper};
-pub use protect::{Gated, gated};
+pub use protect::{Gated, gated, tests_near, text_at};
 pub use tool::{tool_in, tool_of};

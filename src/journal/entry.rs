@@ -4,10 +4,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::chat::Purpose;
-use crate::model::{ArtifactId, Enough, GateReport, LaneId, Plan, RunEvent, TreeId, Usage};
+use crate::model::{
+    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Plan, RunEvent, TreeId, Unanswered,
+    Usage,
+};
 
 /// Version of the journal's lines. It grows with every change that an older engine can't take.
 pub const JOURNAL_VERSION: u32 = 1;
+
+/// What a model leaves that could not go on with a lane.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftBehind {
+    /// The model, and what its server said.
+    pub unanswered: Unanswered,
+    /// What it used.
+    pub usage: Usage,
+    /// Jobs of its that were ended, proven.
+    pub jobs_ended: u32,
+    /// What of its jobs may be alive.
+    pub survivors: Vec<String>,
+}
 
 /// One line of `journal.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +49,9 @@ pub enum Entry {
     CallBegan {
         /// What for.
         purpose: Purpose,
+        /// The provider that is asked: two servers may have a model of one name.
+        #[serde(default)]
+        provider: String,
         /// The request as an artifact.
         request: ArtifactId,
     },
@@ -49,6 +68,13 @@ pub enum Entry {
         /// Whether the server may have charged for a call that failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         maybe_charged: bool,
+    },
+    /// A lane's model can't be had, and the next one is about to take over.
+    Fallback {
+        /// The lane.
+        lane: LaneId,
+        /// What is left behind.
+        left: LeftBehind,
     },
     /// A worker run ended: its diff, answer, claims and whole conversation, as an artifact.
     Attempt {
@@ -73,6 +99,22 @@ pub enum Entry {
     BaseKept {
         /// What they said.
         gates: ArtifactId,
+    },
+    /// The design step ended: what workers are told, or why there is nothing. It is not made again.
+    Designed {
+        /// The plan.
+        design: Design,
+    },
+    /// A duel's test ran.
+    Dueled {
+        /// The base with the test.
+        test: TreeId,
+        /// The admitted trees of the finalists, in their order.
+        trees: Vec<TreeId>,
+        /// The command line.
+        command: String,
+        /// How it ended on the base and on each finalist.
+        runs: Vec<DuelRun>,
     },
     /// Something that listeners were told, too.
     Event {

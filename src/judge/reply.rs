@@ -75,6 +75,8 @@ pub(super) fn read(text: &str, nonce: &str, shown: [&Finalist; 2]) -> Result<Rep
     if reply.reason.trim().is_empty() {
         return Err(Fault::new("its `reason` is empty."));
     }
+    // An empty text is no quote; some models write one where they have none.
+    reply.evidence.retain(|quote| !quote.trim().is_empty());
     contradiction(&reply)?;
     evidence(&reply, shown)?;
     reply.reason = reply.reason.chars().take(LONGEST_REASON).collect();
@@ -229,6 +231,7 @@ mod tests {
             assert!(check(&reply("first", not_there, "[]")).is_err(), "{not_there}");
         }
         assert!(check(&reply("tie", "[]", "[]")).is_ok());
+        assert!(check(&reply("tie", r#"[""]"#, "[]")).is_ok(), "an empty text is no quote");
         assert!(check(&reply("tie", "[]", r#"["first"]"#)).is_err(), "a veto needs a quote");
     }
 

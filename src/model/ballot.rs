@@ -66,6 +66,9 @@ pub struct Ballot {
     pub reason: String,
     /// Quotes that were found in the diff or in a gate's output.
     pub evidence: Vec<String>,
+    /// The duel after which it was given anew; absent for the panel's first word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duel: Option<u32>,
     /// What the ballot cost.
     pub usage: Usage,
 }

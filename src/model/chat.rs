@@ -123,6 +123,13 @@ pub enum Purpose {
         /// Whose claims.
         candidate: CandidateId,
     },
+    /// The plan for all workers.
+    Design,
+    /// A test that is to tell two finalists apart.
+    Duel {
+        /// Its number in the run, from 1.
+        number: u32,
+    },
     /// The synthesizer.
     Synthesizer {
         /// The attempt, from 0.

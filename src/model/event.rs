@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Admission, Ballot, CandidateId, Card, Decision, Enough, Exit, GateReport, LaneId, RunId, Steer,
-    Stop, Usage, Warning,
+    Admission, Ballot, CandidateId, Card, Decision, Duel, Enough, Exit, GateReport, LaneId, RunId,
+    Steer, Stop, Usage, Warning,
 };
 
 /// A stage of the way of the data.
@@ -21,6 +21,8 @@ pub enum Stage {
     Prepare,
     /// Gates on the base.
     Base,
+    /// The plan for all workers.
+    Design,
     /// Worker runs.
     FanOut,
     /// Admission of diffs.
@@ -31,6 +33,8 @@ pub enum Stage {
     Weigh,
     /// Judges' ballots.
     Judge,
+    /// A test that is to tell two finalists apart.
+    Duel,
     /// The synthesizer and its candidate's gates.
     Fuse,
     /// The decision.
@@ -135,6 +139,11 @@ pub enum RunEvent {
     Balloted {
         /// The ballot.
         ballot: Ballot,
+    },
+    /// A duel was fought, or its test did not count.
+    Dueled {
+        /// The duel.
+        duel: Box<Duel>,
     },
     /// Something that the operator should know, and that does not end the run.
     Warned {

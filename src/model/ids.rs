@@ -84,6 +84,17 @@ impl LaneId {
     pub fn of(name: &str, attempt: u32) -> Self {
         Self(format!("{name}/{attempt}"))
     }
+
+    /// The id of the `number`th worker that this worker run handed work to.
+    pub fn nested(&self, number: u32) -> Self {
+        Self(format!("{self}+{number}"))
+    }
+
+    /// The worker run that this one works for: itself, unless work was handed to it.
+    pub fn worker_run(&self) -> Self {
+        // No lane's name holds a `+`.
+        Self(self.0.split('+').next().unwrap_or_default().to_owned())
+    }
 }
 
 impl CandidateId {

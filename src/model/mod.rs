@@ -8,6 +8,7 @@ mod candidate;
 mod card;
 pub mod chat;
 mod decision;
+mod duel;
 mod event;
 mod exit;
 mod gate;
@@ -28,6 +29,7 @@ pub use candidate::{
 };
 pub use card::{Card, CardKind, CardState};
 pub use decision::{Basis, Confidence, Decision, Evidence, NoWinner, Outcome};
+pub use duel::{Control, ControlResult, Design, Duel, DuelResult, DuelRun};
 pub use event::{EventSink, RunEvent, Stage};
 pub use exit::Exit;
 pub use gate::{
@@ -39,8 +41,8 @@ pub use ids::{
     TreeId,
 };
 pub use plan::{
-    CheckTool, CommandSpec, GatePlan, JudgePlan, Lane, ModelRef, NestedLimits, Origin, PatchPlan,
-    Plan, RunLimits, Wire, WorkerLimits, WorkerPlan,
+    CheckTool, CommandSpec, DuelPlan, GatePlan, JudgePlan, Lane, ModelRef, NestedLimits, Origin,
+    PatchPlan, Plan, RunLimits, Wire, WorkerLimits, WorkerPlan,
 };
 pub use record::{
     BaseRecord, CandidateRecord, Enough, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption,

@@ -59,6 +59,17 @@ pub enum Wire {
     Scripted,
 }
 
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OpenaiChat => "openai-chat",
+            Self::OpenaiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Scripted => "scripted",
+        })
+    }
+}
+
 /// A model at a provider, as `PROVIDER:MODEL`.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -93,6 +104,9 @@ pub struct Lane {
     /// Models that take over, in this order, when the server of the one before can't answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<ModelRef>,
+    /// The limits of each of its worker runs, where they are not those of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<WorkerLimits>,
 }
 
 /// Whose output format a gate command writes, so that its diagnostics can be read.
@@ -222,6 +236,20 @@ impl Default for PatchPlan {
     }
 }
 
+/// Tests that a model writes to tell close finalists apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DuelPlan {
+    /// The model that writes them.
+    pub model: ModelRef,
+    /// The most that one run has.
+    pub most: u32,
+    /// How often each runs on each tree: ends that differ make it void.
+    pub runs: u32,
+    /// The operator's command. `{path}` in it stands for the test's files; without it the command runs
+    /// all tests, and finds the new one.
+    pub command: CommandSpec,
+}
+
 /// Who judges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JudgePlan {
@@ -239,6 +267,9 @@ pub struct JudgePlan {
     /// How often the synthesizer may mend a change of its own that fails a gate.
     #[serde(default)]
     pub fix_rounds: u32,
+    /// Duels; `None` when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duels: Option<DuelPlan>,
 }
 
 /// Limits of one worker run.
@@ -335,7 +366,7 @@ pub struct Plan {
     pub patch: PatchPlan,
     /// The judges.
     pub judging: JudgePlan,
-    /// Limits of each worker run.
+    /// Limits of each worker run of a lane that has none of its own.
     pub worker_limits: WorkerLimits,
     /// What workers may start. Records of before it was there have the built-in values.
     #[serde(default)]
@@ -348,6 +379,9 @@ pub struct Plan {
     pub waive_sandbox: bool,
     /// Families in the order in which the user trusts them.
     pub trust: Vec<Family>,
+    /// The model of the design step, which plans for all workers; `None` makes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub design: Option<ModelRef>,
     /// The model of the side calls (title, capsule); `None` makes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<ModelRef>,
@@ -367,6 +401,11 @@ impl Plan {
     /// How many worker runs the plan has.
     pub fn attempts(&self) -> u32 {
         self.lanes.iter().map(|lane| lane.attempts).sum()
+    }
+
+    /// The limits of a worker run of `lane`.
+    pub fn limits_of(&self, lane: &Lane) -> WorkerLimits {
+        lane.limits.unwrap_or(self.worker_limits)
     }
 }
 

@@ -6,15 +6,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Admission, ArtifactId, Ballot, Candidate, CandidateId, CommitId, Cost, Decision, Exit,
-    GateReport, LaneId, Plan, Refuted, RunId, Steer, Stop, TreeId, Usage,
+    Admission, ArtifactId, Ballot, Candidate, CandidateId, CommitId, Control, Cost, Decision,
+    Design, Duel, Exit, GateReport, LaneId, Plan, Refuted, RunId, Steer, Stop, TreeId, Usage,
 };
 
 /// Version of the record's schema. It grows with every change that an older reader can't take.
 pub const RECORD_VERSION: u32 = 1;
 
 /// Version of the rules that admit, weigh and decide. A record carries the one that decided it.
-pub const RULES_VERSION: u32 = 2;
+pub const RULES_VERSION: u32 = 3;
 
 /// Which command made the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -210,13 +210,22 @@ pub struct RunRecord {
     pub candidates: Vec<CandidateRecord>,
     /// The judges' ballots.
     pub ballots: Vec<Ballot>,
+    /// How judges that took the longer change each time stood to a change and its padded copy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controls: Vec<Control>,
+    /// Tests that a model wrote to tell close finalists apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub duels: Vec<Duel>,
+    /// The plan that all workers were given, when there was a design step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub design: Option<Design>,
     /// The decision.
     pub decision: Decision,
     /// What a reader must know.
     pub warnings: Vec<Warning>,
     /// What models were asked, every role together.
     pub usage: Usage,
-    /// The same by role: `workers`, `judges`, `synthesizer`, `side`. A role that nobody answered in is absent.
+    /// The same by role: `design`, `workers`, `skeptics`, `judges`, `duels`, `synthesizer`, `side`. A role that nobody answered in is absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<String, Usage>,
     /// How the command ended.

@@ -23,11 +23,13 @@ words! {
     Stage {
         Prepare => "prepare",
         Base => "base gates",
+        Design => "design",
         FanOut => "workers",
         Admit => "admission",
         Gate => "gates",
         Weigh => "agreement",
         Judge => "judges",
+        Duel => "duel",
         Fuse => "synthesis",
         Decide => "decision",
         Side => "side calls",

@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::memory::Memory;
 use super::{Admit, PipelineError, Prove};
-use crate::gate::{BaseGates, GateError, Gatekeeper, gated};
+use crate::gate::{BaseGates, DuelTest, GateError, Gatekeeper, gated};
 use crate::journal::{Entry, RunDir};
 use crate::model::{
-    Admission, CandidateId, EventSink, Flag, GatePlan, GateReport, RunEvent, TreeId,
+    Admission, CandidateId, DuelRun, EventSink, Flag, GatePlan, GateReport, RunEvent, TreeId,
 };
 use crate::patch::{self, Rules};
 use crate::repo::{GateLayer, Store};
@@ -71,7 +73,33 @@ pub struct GateProve {
     /// Masks what the gates print: they may be given secrets by name, and judges read their reports.
     pub dir: RunDir,
     /// What was gated in this run: a submission's tree is its candidate's, too.
-    pub done: Mutex<BTreeMap<TreeId, Vec<GateReport>>>,
+    pub gated: Gated,
+}
+
+/// Trees that were gated, and those that are being gated.
+#[derive(Default)]
+pub struct Gated {
+    done: Mutex<BTreeMap<TreeId, Vec<GateReport>>>,
+    /// Whoever gates a tree holds its turn.
+    turns: Mutex<BTreeMap<TreeId, Arc<tokio::sync::Mutex<()>>>>,
+    /// The gates that run.
+    tasks: TaskTracker,
+}
+
+impl Gated {
+    fn reports(&self, tree: &TreeId) -> Option<Vec<GateReport>> {
+        lock(&self.done).get(tree).cloned()
+    }
+
+    /// The right to gate a tree, one at a time.
+    async fn turn(&self, tree: &TreeId) -> OwnedMutexGuard<()> {
+        let turn = lock(&self.turns).entry(tree.clone()).or_default().clone();
+        turn.lock_owned().await
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl GateProve {
@@ -120,21 +148,38 @@ fn ran(gates: &BaseGates) -> bool {
 
 impl GateProve {
     /// The gates on a tree, told to `events`. A tree that was gated in this run is not gated again, unless
-    /// a gate could not run.
+    /// a gate could not run; who asks while they run waits for what they say.
+    ///
+    /// They run in a task of their own: a worker that is told to stop while its submission is gated ends
+    /// its wait, and the gates go on for the candidate that it left.
     pub(super) async fn gates(
-        &self,
+        self: &Arc<Self>,
         id: &CandidateId,
         tree: &TreeId,
         events: &EventSink,
     ) -> Result<Vec<GateReport>, PipelineError> {
-        let known = self.done().get(tree).cloned();
-        if let Some(reports) = known {
+        let turn = self.gated.turn(tree).await;
+        if let Some(reports) = self.gated.reports(tree) {
             for report in &reports {
                 events
                     .send(RunEvent::Gated { candidate: Some(id.clone()), report: report.clone() });
             }
             return Ok(reports);
         }
+        let (prove, id, tree, events) = (self.clone(), id.clone(), tree.clone(), events.clone());
+        let task = self.gated.tasks.spawn(async move {
+            let _turn = turn;
+            prove.run_gates(&id, &tree, &events).await
+        });
+        task.await.map_err(|error| PipelineError::Internal(error.to_string()))?
+    }
+
+    async fn run_gates(
+        &self,
+        id: &CandidateId,
+        tree: &TreeId,
+        events: &EventSink,
+    ) -> Result<Vec<GateReport>, PipelineError> {
         let base = match self.base_gates().await {
             Err(_) if self.cancel.is_cancelled() => return Ok(Vec::new()),
             base => base?,
@@ -145,13 +190,28 @@ impl GateProve {
             reports => self.masked(reports?),
         };
         if !reports.iter().any(|report| report.verdict.is_infra()) {
-            self.done().insert(tree.clone(), reports.clone());
+            lock(&self.gated.done).insert(tree.clone(), reports.clone());
         }
         Ok(reports)
     }
 
-    fn done(&self) -> MutexGuard<'_, BTreeMap<TreeId, Vec<GateReport>>> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A duel's test on the base and on `finalists`, `times` times each. Nothing where the run is stopped.
+    pub(super) async fn duel(
+        &self,
+        test: &DuelTest,
+        finalists: &[(CandidateId, TreeId)],
+        times: u32,
+    ) -> Result<Option<Vec<DuelRun>>, PipelineError> {
+        let base = match self.base_gates().await {
+            Err(_) if self.cancel.is_cancelled() => return Ok(None),
+            base => base?,
+        };
+        // The base and the candidates have no gate under way that a listener could wait for.
+        let silent = (&EventSink::none(), &self.cancel);
+        match self.keeper.duel(test, finalists, base, times, silent).await {
+            Err(GateError::Cancelled) => Ok(None),
+            runs => Ok(Some(runs?)),
+        }
     }
 }
 
@@ -166,5 +226,10 @@ impl Prove for Arc<GateProve> {
         tree: &'a TreeId,
     ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>> {
         self.gates(id, tree, &self.events).boxed()
+    }
+
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        self.gated.tasks.close();
+        self.gated.tasks.wait().boxed()
     }
 }

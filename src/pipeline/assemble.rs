@@ -8,28 +8,29 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::adapters::{GateProve, PatchAdmit};
+use super::adapters::{GateProve, Gated};
 use super::cautions;
+use super::choosing::{Desks, admit, judging, patch_admit, weigh};
+use super::design::design;
+use super::estimate::counted_by_tokens;
 use super::frame::Frame;
 use super::heal::Clinic;
-use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, lay};
 use super::memory::Memory;
-use super::models::{Models, counted_by_tokens};
+use super::models::Models;
 use super::python;
 use super::run::{Assignment, Given, Stopped, execute};
 use super::side::side;
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
-use super::{Admit, Fuse, Judge, Phases, PipelineError, Weigh};
+use super::{Phases, PipelineError};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
 use crate::jobs::{HostJobs, JobBook, JobLimits};
 use crate::journal::{Masker, RunDir};
 use crate::model::{EventSink, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
-use crate::patch::Rules;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::{CodeExecution, Registry};
@@ -275,9 +276,20 @@ impl Builder {
         let models = Models::connect(plan, config, &self.dir, &self.tell, &self.memory)?;
         let fencer = Fencer::new(self.dir.fence_secret()?);
         let listening = (self.tell.sink(), self.cancel.clone());
-        let (judge, fuse) = judging(plan, &self.layers, &models, &fencer, &self.store, listening)?;
-        let side = side(plan, &self.layers, &models, &fencer, &self.cancel)?;
         let prove = Arc::new(self.prove()?);
+        let desks = Desks {
+            layers: &self.layers,
+            models: &models,
+            fencer: &fencer,
+            store: &self.store,
+            dir: &self.dir,
+            memory: &self.memory,
+            prove: Some(&prove),
+        };
+        let (judge, duels, fuse) = judging(plan, &desks, listening)?;
+        let side = side(plan, &self.layers, &models, &fencer, &self.cancel)?;
+        let told = (&self.store, self.frame.instructions());
+        let design = design(plan, &self.layers, &models, &fencer, told, &self.cancel)?;
         let work = match self.frame.kind {
             RunKind::Run => Some(self.work(models, fencer, prove.clone()).await?),
             _ => None,
@@ -288,6 +300,8 @@ impl Builder {
             prove: Box::new(prove),
             weigh: weigh(&self.store, plan),
             judge,
+            duels,
+            design,
             fuse,
             side,
         })
@@ -326,6 +340,7 @@ impl Builder {
                 None => None,
             }),
             memory: self.memory.clone(),
+            dir: self.dir.clone(),
             events: self.tell.sink(),
             floor: self.equipment.floor.clone(),
             host: self.equipment.host.clone(),
@@ -394,7 +409,7 @@ impl Builder {
             under_workers: tokio::sync::OnceCell::new(),
             memory: self.memory.clone(),
             dir: self.dir.clone(),
-            done: std::sync::Mutex::default(),
+            gated: Gated::default(),
         })
     }
 
@@ -461,47 +476,6 @@ pub(super) fn assignment(
         stopped: Stopped::default(),
         steering: Steering::default(),
     })
-}
-
-pub(super) fn admit(store: &Arc<Store>, plan: &Plan) -> Box<dyn Admit> {
-    Box::new(patch_admit(store, plan))
-}
-
-fn patch_admit(store: &Arc<Store>, plan: &Plan) -> PatchAdmit {
-    PatchAdmit { store: store.clone(), rules: Rules::from(&plan.patch), gates: plan.gates.clone() }
-}
-
-pub(super) fn weigh(store: &Arc<Store>, plan: &Plan) -> Box<dyn Weigh> {
-    Box::new(SelectWeigh { trust: plan.trust.clone(), store: store.clone() })
-}
-
-/// Judges and synthesizer, as far as the plan has them. The synthesizer sits at the judges' desk.
-type Judging = (Option<Box<dyn Judge>>, Option<Box<dyn Fuse>>);
-
-/// The judges' desk of a plan, and its synthesizer.
-pub(super) fn judging(
-    plan: &Plan,
-    layers: &Layers,
-    models: &Models,
-    fencer: &Fencer,
-    store: &Arc<Store>,
-    (events, cancel): (EventSink, CancellationToken),
-) -> Result<Judging, PipelineError> {
-    if plan.judging.judges.is_empty() {
-        return Ok((None, None));
-    }
-    let connected =
-        plan.judging.models.iter().map(|model| Ok((model.clone(), models.provider(model)?)));
-    let connected = connected.collect::<Result<_, PipelineError>>()?;
-    let desk = JudgeDesk::new(plan, layers, fencer.clone(), connected, events, cancel)?;
-    let fuse = match &plan.judging.synth {
-        Some(model) => {
-            let provider = models.provider(model)?;
-            Some(Box::new(SynthFuse::new(&desk, provider, model.clone(), store.clone())) as _)
-        }
-        None => None,
-    };
-    Ok((Some(Box::new(desk)), fuse))
 }
 
 /// Whether every tool that the config switches is one of this version, whether or not it is offered here.

@@ -40,5 +40,13 @@ pub(super) fn of(frame: &Frame) -> Vec<Warning> {
             "no model was asked to judge: the choice rests on evidence alone".to_owned(),
         );
     }
+    let one_voice = plan.judging.judges.len() == 1 && plan.judging.models.len() < 2;
+    if one_voice {
+        warn(
+            "one-voice",
+            "one judge by one model decides; name another judge, or a second --judge-model"
+                .to_owned(),
+        );
+    }
     warnings
 }

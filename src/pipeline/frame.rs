@@ -32,7 +32,7 @@ struct KeptDiff {
     diff: ArtifactId,
 }
 
-/// A model server as the run began with it.
+/// A model server as the run began with it. Its address holds no secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct KeptProvider {
     wire: Wire,
@@ -209,11 +209,8 @@ impl Frame {
 fn providers(plan: &Plan, config: &Config) -> BTreeMap<String, KeptProvider> {
     let kept = |name: String| {
         let provider = config.providers.get(&name)?;
-        let address = match &provider.script.value {
-            Some(script) => script.to_string_lossy().into_owned(),
-            None => provider.base_url.value.clone(),
-        };
-        Some((name, KeptProvider { wire: provider.wire.value, address }))
+        let (wire, address) = (provider.wire.value, provider.shown_address());
+        Some((name, KeptProvider { wire, address }))
     };
     provider_names(plan).into_iter().filter_map(kept).collect()
 }

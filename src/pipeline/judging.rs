@@ -9,15 +9,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::changed::changed_files;
 use super::layers::Layers;
-use super::{Failed, Fuse, Heard, Judge, PipelineError, Proposal, Survivor, Weigh, Weighed};
+use super::{Close, Failed, Fuse, Heard, Judge, PipelineError, Proposal, Survivor, Weigh, Weighed};
 use crate::fence::Fencer;
 use crate::judge::{
-    self, Doubted, Finalist, JudgeModel, PanelInput, SkepticInput, TallyOutcome, TallyRules, panel,
-    steering, tally,
+    self, Doubt as Open, Doubted, DuelText, Finalist, JudgeModel, PanelInput, SkepticInput, Tally,
+    TallyOutcome, TallyRules, panel, steering, tally,
 };
 use crate::model::{
-    Ballot, Basis, CandidateId, Decision, EventSink, Family, GateKind, JudgeId, ModelRef, NoWinner,
-    Outcome, Plan, Verdict,
+    Ballot, Basis, CandidateId, Control, Decision, EventSink, Family, GateKind, JudgeId, ModelRef,
+    NoWinner, Outcome, Plan, Verdict,
 };
 use crate::prompt::Templates;
 use crate::provider::Provider;
@@ -66,6 +66,7 @@ impl Weigh for SelectWeigh {
             scores: choice.scores.iter().map(|score| score.total).collect(),
             facts: choice.scores.iter().map(agreement).collect(),
             choice: decision,
+            trust_doubt: choice.trust_doubt,
         })
     }
 }
@@ -90,14 +91,14 @@ fn agreement(score: &Score) -> Vec<String> {
 /// Judges by `judge`: everything that a panel needs.
 #[derive(Clone)]
 pub struct JudgeDesk {
-    task: Option<String>,
+    pub(super) task: Option<String>,
     judges: Vec<judge::Judge>,
     models: Vec<JudgeModel>,
-    templates: Templates,
-    fencer: Fencer,
-    max_output_tokens: u32,
+    pub(super) templates: Templates,
+    pub(super) fencer: Fencer,
+    pub(super) max_output_tokens: u32,
     events: EventSink,
-    cancel: CancellationToken,
+    pub(super) cancel: CancellationToken,
 }
 
 impl JudgeDesk {
@@ -148,6 +149,36 @@ impl JudgeDesk {
         let doubted = judge::doubt(&input).await;
         doubted.map_err(|error| PipelineError::Config(error.to_string()))
     }
+
+    fn panel_input<'a>(
+        &'a self,
+        finalists: &'a [Finalist],
+        duels: &'a [DuelText],
+    ) -> PanelInput<'a> {
+        PanelInput {
+            task: self.task.as_deref(),
+            finalists,
+            judges: &self.judges,
+            models: &self.models,
+            templates: &self.templates,
+            fencer: &self.fencer,
+            duels,
+            max_parallel: OPEN_QUESTIONS,
+            max_output_tokens: self.max_output_tokens,
+            ballot_time: None,
+            events: &self.events,
+            cancel: &self.cancel,
+        }
+    }
+
+    fn count(&self, survivors: &[Survivor], ballots: &[Ballot], controls: &[Control]) -> Tally {
+        let mut rules = TallyRules::of(&self.judges);
+        let finalists: Vec<Finalist> = survivors.iter().map(finalist).collect();
+        rules.steering = steering(self.task.as_deref(), &finalists);
+        rules.void = judge::void(controls);
+        let ids: Vec<CandidateId> = survivors.iter().map(|survivor| survivor.id.clone()).collect();
+        tally(&ids, ballots, &rules)
+    }
 }
 
 impl Judge for JudgeDesk {
@@ -168,23 +199,11 @@ impl Judge for JudgeDesk {
     fn panel<'a>(
         &'a self,
         survivors: &'a [Survivor],
+        duels: &'a [DuelText],
     ) -> BoxFuture<'a, Result<Heard, PipelineError>> {
         async move {
             let finalists: Vec<Finalist> = survivors.iter().map(finalist).collect();
-            let input = PanelInput {
-                task: self.task.as_deref(),
-                finalists: &finalists,
-                judges: &self.judges,
-                models: &self.models,
-                templates: &self.templates,
-                fencer: &self.fencer,
-                max_parallel: OPEN_QUESTIONS,
-                max_output_tokens: self.max_output_tokens,
-                ballot_time: None,
-                events: &self.events,
-                cancel: &self.cancel,
-            };
-            let panel = panel(&input).await;
+            let panel = panel(&self.panel_input(&finalists, duels)).await;
             let panel = panel.map_err(|error| PipelineError::Config(error.to_string()))?;
             let unreachable = panel.unreachable().map(ToString::to_string);
             Ok(Heard { ballots: panel.ballots, unreachable })
@@ -192,12 +211,39 @@ impl Judge for JudgeDesk {
         .boxed()
     }
 
-    fn tally(&self, survivors: &[Survivor], ballots: &[Ballot]) -> Decision {
-        let mut rules = TallyRules::of(&self.judges);
-        let finalists: Vec<Finalist> = survivors.iter().map(finalist).collect();
-        rules.steering = steering(self.task.as_deref(), &finalists);
-        let ids: Vec<CandidateId> = survivors.iter().map(|survivor| survivor.id.clone()).collect();
-        let tally = tally(&ids, ballots, &rules);
+    fn control<'a>(
+        &'a self,
+        survivors: &'a [Survivor],
+        ballots: &'a [Ballot],
+        winner: &'a CandidateId,
+        known: &'a [Control],
+    ) -> BoxFuture<'a, Result<Vec<Control>, PipelineError>> {
+        async move {
+            let finalists: Vec<Finalist> = survivors.iter().map(finalist).collect();
+            let input = self.panel_input(&finalists, &[]);
+            let asked = judge::control(&input, ballots, winner, known).await;
+            asked.map_err(|error| PipelineError::Config(error.to_string()))
+        }
+        .boxed()
+    }
+
+    fn close(
+        &self,
+        survivors: &[Survivor],
+        ballots: &[Ballot],
+        controls: &[Control],
+    ) -> Option<Close> {
+        match self.count(survivors, ballots, controls).outcome {
+            TallyOutcome::NoConfidentChoice { doubt: Open::NoVoices, .. } => Some(Close::Unheard),
+            TallyOutcome::NoConfidentChoice { doubt: Open::Margin, closest } => {
+                <[CandidateId; 2]>::try_from(closest).ok().map(Close::Two)
+            }
+            _ => None,
+        }
+    }
+
+    fn tally(&self, survivors: &[Survivor], ballots: &[Ballot], controls: &[Control]) -> Decision {
+        let tally = self.count(survivors, ballots, controls);
         let outcome = match &tally.outcome {
             TallyOutcome::Winner { candidate } => winner(candidate, survivors),
             TallyOutcome::NoConfidentChoice { closest, .. } => {
@@ -223,7 +269,7 @@ fn winner(id: &CandidateId, survivors: &[Survivor]) -> Outcome {
 }
 
 /// What judges and synthesizer see of a survivor.
-fn finalist(survivor: &Survivor) -> Finalist {
+pub(super) fn finalist(survivor: &Survivor) -> Finalist {
     let count = survivor.supporters.len();
     let same = (count > 1).then(|| format!("{count} authors proposed exactly this change"));
     Finalist {

@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::Attempt;
 use super::frame::Frame;
-use crate::journal::{Artifacts, Entry, JournalError, Read, RunDir};
+use crate::journal::{Artifacts, Entry, JournalError, LeftBehind, Read, RunDir};
 use crate::model::chat::{Delta, Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Claim, Enough, GateReport, LaneId, ModelRef, Resumption, RunEvent, Steer, Stop,
-    TreeId, Unanswered, Usage,
+    ArtifactId, Claim, Design, DuelRun, Enough, GateReport, LaneId, ModelRef, Resumption, RunEvent,
+    Steer, Stop, TreeId, Unanswered, Usage,
 };
 use crate::provider::{Ask, ErrorClass, Provider, ProviderError};
 
@@ -37,19 +37,29 @@ enum Outcome {
     Failed(String),
 }
 
+/// A provider's name and the request to it.
+type Asked = (String, ArtifactId);
+
 /// The past of a run. That of a new run is empty.
 #[derive(Debug, Default)]
 pub struct Memory {
     recall: Recall,
     artifacts: Option<Artifacts>,
-    calls: BTreeMap<ArtifactId, Outcome>,
-    /// The last request of each lane, with its number of messages' worth of conversation.
-    asked: BTreeMap<LaneId, ArtifactId>,
+    /// By provider and request: two servers may have a model of one name.
+    calls: BTreeMap<Asked, Outcome>,
+    /// Those of which a try broke off that may have been charged.
+    charged: BTreeSet<Asked>,
+    /// The last request of each lane.
+    asked: BTreeMap<LaneId, Asked>,
+    /// The models that a lane under way has left behind, in order.
+    left: BTreeMap<LaneId, Vec<LeftBehind>>,
     attempts: BTreeMap<LaneId, ArtifactId>,
     base: Option<Vec<GateReport>>,
     gates: BTreeMap<TreeId, Vec<GateReport>>,
     base_kept: Option<ArtifactId>,
     enough: Option<Enough>,
+    design: Option<Design>,
+    duels: BTreeMap<DuelKey, Vec<DuelRun>>,
     /// The operator's words, each as it stood last.
     steers: Vec<Steer>,
     /// What recorded calls used.
@@ -59,10 +69,13 @@ pub struct Memory {
     reused: Mutex<Reused>,
 }
 
+/// What a duel's runs hang on: the base with the test, the finalists' trees, the command.
+type DuelKey = (TreeId, Vec<TreeId>, String);
+
 /// What the memory answered so far.
 #[derive(Clone, Debug, Default)]
 struct Reused {
-    calls: BTreeSet<ArtifactId>,
+    calls: BTreeSet<Asked>,
     gates: u32,
     lanes: u32,
     /// What a replay asked for and the journal does not hold.
@@ -101,27 +114,36 @@ impl Memory {
         let mut memory =
             Self { recall, artifacts: Some(dir.artifacts().clone()), ..Self::default() };
         let frame = Frame::find(read, dir)?;
-        let mut open: Vec<(Purpose, ArtifactId)> = Vec::new();
+        let mut open: Vec<(Purpose, Asked)> = Vec::new();
         let mut possibly_paid = 0;
         for entry in &read.entries {
             match entry {
                 Entry::Plan { engine, .. } => memory.engine.clone_from(engine),
-                Entry::CallBegan { purpose, request } => {
+                Entry::CallBegan { purpose, provider, request } => {
+                    let asked = (provider.clone(), request.clone());
                     if let Purpose::Worker { lane, .. } = purpose {
-                        memory.asked.insert(lane.clone(), request.clone());
+                        memory.asked.insert(lane.clone(), asked.clone());
                     }
-                    open.push((purpose.clone(), request.clone()));
+                    open.push((purpose.clone(), asked));
                 }
                 Entry::CallEnded { purpose, reply, error, usage, maybe_charged } => {
                     let at = open.iter().position(|(asked, _)| asked == purpose);
                     let Some(at) = at else { continue };
-                    let (_, request) = open.remove(at);
+                    let (_, asked) = open.remove(at);
                     possibly_paid += u64::from(*maybe_charged);
+                    if *maybe_charged {
+                        memory.charged.insert(asked.clone());
+                    }
                     memory.spent.push((purpose.clone(), *usage));
-                    memory.remember(request, reply.clone(), error.clone());
+                    memory.remember(asked, reply.clone(), error.clone());
+                }
+                Entry::Fallback { lane, left } => {
+                    memory.left.entry(lane.clone()).or_default().push(left.clone());
                 }
                 Entry::Attempt { lane, attempt } => {
                     memory.attempts.insert(lane.clone(), attempt.clone());
+                    // What it left behind is in it. One that failed begins with its own model again.
+                    memory.left.remove(lane);
                 }
                 Entry::Gated { tree: None, gates } => memory.base = Some(gates.clone()),
                 Entry::Gated { tree: Some(tree), gates } => {
@@ -129,6 +151,11 @@ impl Memory {
                 }
                 Entry::BaseKept { gates } => memory.base_kept = Some(gates.clone()),
                 Entry::Enough { enough } => memory.enough = Some(enough.clone()),
+                Entry::Designed { design } => memory.design = Some(design.clone()),
+                Entry::Dueled { test, trees, command, runs } => {
+                    let key = (test.clone(), trees.clone(), command.clone());
+                    memory.duels.insert(key, runs.clone());
+                }
                 // What was in flight when an engine ended stays so.
                 Entry::Resumed { .. } => possibly_paid += std::mem::take(&mut open).len() as u64,
                 Entry::Event { event } => memory.hear(event),
@@ -155,7 +182,7 @@ impl Memory {
             let kept: KeptAttempt = self.artifact(attempt)?;
             self.artifacts.iter().try_for_each(|all| all.get(&kept.diff).map(drop))?;
         }
-        for request in self.asked.values() {
+        for (_, request) in self.asked.values() {
             self.artifact::<ModelRequest>(request)?;
         }
         Ok(())
@@ -168,8 +195,11 @@ impl Memory {
             Entry::CallBegan { purpose, .. } | Entry::CallEnded { purpose, .. } => worker(purpose),
             Entry::Event { event } => matches!(**event, RunEvent::Steered { .. }),
             Entry::Plan { .. } | Entry::Resumed { .. } => false,
-            Entry::Attempt { .. }
+            Entry::Fallback { .. }
+            | Entry::Attempt { .. }
             | Entry::Enough { .. }
+            | Entry::Designed { .. }
+            | Entry::Dueled { .. }
             | Entry::Gated { .. }
             | Entry::BaseKept { .. } => true,
         };
@@ -190,14 +220,14 @@ impl Memory {
     }
 
     /// A reply outlives a failure of the same request; of failures the last one counts.
-    fn remember(&mut self, request: ArtifactId, reply: Option<ArtifactId>, error: Option<String>) {
+    fn remember(&mut self, asked: Asked, reply: Option<ArtifactId>, error: Option<String>) {
         match (reply, error) {
             (Some(reply), _) => {
-                self.calls.insert(request, Outcome::Reply(reply));
+                self.calls.insert(asked, Outcome::Reply(reply));
             }
             (None, error) => {
-                if !matches!(self.calls.get(&request), Some(Outcome::Reply(_))) {
-                    self.calls.insert(request, Outcome::Failed(error.unwrap_or_default()));
+                if !matches!(self.calls.get(&asked), Some(Outcome::Reply(_))) {
+                    self.calls.insert(asked, Outcome::Failed(error.unwrap_or_default()));
                 }
             }
         }
@@ -275,18 +305,22 @@ impl Memory {
         })
     }
 
-    /// The conversation of a lane up to its last request.
-    pub(super) fn conversation(&self, lane: &LaneId) -> Result<Vec<Message>, JournalError> {
-        match self.asked.get(lane) {
-            Some(request) => Ok(self.artifact::<ModelRequest>(request)?.messages),
+    /// The conversation of a lane with a provider, up to its last request. One with another provider is of
+    /// no use: it began anew.
+    pub(super) fn conversation(
+        &self,
+        lane: &LaneId,
+        provider: &str,
+    ) -> Result<Vec<Message>, JournalError> {
+        match self.asked.get(lane).filter(|(asked, _)| asked == provider) {
+            Some((_, request)) => Ok(self.artifact::<ModelRequest>(request)?.messages),
             None => Ok(Vec::new()),
         }
     }
 
-    /// The model that a lane's last request went to, by its name on its server.
-    pub(super) fn last_model(&self, lane: &LaneId) -> Result<Option<String>, JournalError> {
-        let request = self.asked.get(lane).map(|id| self.artifact::<ModelRequest>(id));
-        Ok(request.transpose()?.map(|request| request.model))
+    /// The models that a lane under way had left behind when the run was cut off, in order.
+    pub(super) fn left_behind(&self, lane: &LaneId) -> &[LeftBehind] {
+        self.left.get(lane).map_or(&[], Vec::as_slice)
     }
 
     /// A worker run that ended. Failed and cancelled ones are tried again, except in a replay.
@@ -330,6 +364,24 @@ impl Memory {
         self.enough.as_ref()
     }
 
+    /// The plan that workers were given, or why they got none.
+    pub(super) fn design(&self) -> Option<&Design> {
+        self.design.as_ref()
+    }
+
+    /// How a duel's test had ended. Where it could not run, it is tried again, except in a replay.
+    pub(super) fn duel(
+        &self,
+        test: &TreeId,
+        trees: &[TreeId],
+        command: &str,
+    ) -> Option<Vec<DuelRun>> {
+        let key = (test.clone(), trees.to_vec(), command.to_owned());
+        let runs = self.duels.get(&key)?;
+        let ran = runs.iter().all(|run| run.why.is_none());
+        (ran || self.is_replay()).then(|| runs.clone())
+    }
+
     /// How a lane's worker run had ended, if it had.
     pub(super) fn ended(&self, lane: &LaneId) -> Result<Option<Attempt>, JournalError> {
         self.attempts.get(lane).map(|id| self.kept(id)).transpose()
@@ -368,18 +420,28 @@ impl Memory {
         }
     }
 
-    fn call(&self, request: &ArtifactId) -> Option<Result<ModelReply, ProviderError>> {
-        match self.calls.get(request)? {
+    fn call(&self, asked: &Asked) -> Option<Result<ModelReply, ProviderError>> {
+        match self.calls.get(asked)? {
             Outcome::Reply(reply) => {
-                self.reused().calls.insert(request.clone());
+                self.reused().calls.insert(asked.clone());
                 let unreadable = |error: JournalError| {
                     ProviderError::new(ErrorClass::Cancelled, error.to_string())
                 };
-                Some(self.artifact(reply).map_err(unreadable))
+                let reply = self.artifact(reply).map(|reply| self.weighed(asked, reply));
+                Some(reply.map_err(unreadable))
             }
             Outcome::Failed(message) if self.is_replay() => Some(Err(failure(message))),
             Outcome::Failed(_) => None,
         }
+    }
+}
+
+impl Memory {
+    /// A reply whose cost is not wholly known where a try before it may have been charged: the retries say
+    /// so as they happen, and it is still so when they are the past.
+    fn weighed(&self, asked: &Asked, mut reply: ModelReply) -> ModelReply {
+        reply.usage.cost.partly_unknown |= self.charged.contains(asked);
+        reply
     }
 }
 
@@ -424,6 +486,8 @@ pub(super) fn keep_attempt(
 /// Answers from the memory what it knows, and asks `inner` the rest. It stands above the retries: of
 /// all tries of a call the journal's last word counts.
 pub(super) struct Remembering {
+    /// The provider's name.
+    pub(super) provider: String,
     pub(super) inner: Arc<dyn Provider>,
     pub(super) memory: Arc<Memory>,
     pub(super) dir: RunDir,
@@ -434,9 +498,9 @@ impl Remembering {
     fn refused(&self, request: &ModelRequest, error: &ProviderError) -> Result<(), JournalError> {
         let bytes = serde_json::to_vec(request)
             .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
-        let purpose = request.purpose.clone();
+        let (purpose, provider) = (request.purpose.clone(), self.provider.clone());
         let request = self.dir.artifacts().put(&bytes)?;
-        self.dir.append(&Entry::CallBegan { purpose: purpose.clone(), request })?;
+        self.dir.append(&Entry::CallBegan { purpose: purpose.clone(), provider, request })?;
         self.dir.append(&Entry::CallEnded {
             purpose,
             reply: None,
@@ -456,7 +520,8 @@ impl Ask for Remembering {
     ) -> Result<ModelReply, ProviderError> {
         // As it is named when it is journaled.
         let name = serde_json::to_vec(request).map(|bytes| self.dir.artifacts().name(&bytes));
-        if let Some(known) = name.ok().and_then(|name| self.memory.call(&name)) {
+        let asked = name.ok().map(|name| (self.provider.clone(), name));
+        if let Some(known) = asked.as_ref().and_then(|asked| self.memory.call(asked)) {
             return known;
         }
         if self.memory.is_replay() {
@@ -468,6 +533,10 @@ impl Ask for Remembering {
             ));
         }
         let result = self.inner.call(request, sink, cancel).await;
+        let result = result.map(|reply| match &asked {
+            Some(asked) => self.memory.weighed(asked, reply),
+            None => reply,
+        });
         if let Err(error) = &result
             && error.unasked
         {

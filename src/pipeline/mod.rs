@@ -5,15 +5,23 @@
 mod adapters;
 mod applying;
 mod assemble;
+mod base_files;
 mod cautions;
 mod changed;
 mod checkup;
+mod choice;
+mod choosing;
 mod decide;
+mod design;
 mod digest;
+mod duel;
+mod duels;
 mod early;
 mod error;
+mod estimate;
 mod fingerprint;
 mod frame;
+mod gaps;
 mod heal;
 mod judging;
 mod layers;
@@ -25,6 +33,7 @@ pub mod python;
 mod replay;
 mod resume;
 mod run;
+mod servers;
 mod shells;
 mod side;
 mod stages;
@@ -44,17 +53,19 @@ pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
 pub use digest::{digest_of, unfinished};
 pub use error::PipelineError;
+pub use estimate::{Estimate, estimate, unkept};
 pub use fingerprint::fingerprint;
 pub use frame::Frame;
 pub use layers::check_judges;
 pub use memory::{Memory, Recall};
-pub use models::{Estimate, Models, estimate, unpriced};
+pub use models::Models;
 pub use phases::{
-    Admit, Aside, Attempt, Failed, Fuse, Heard, Judge, Phases, Proposal, Prove, Side, Survivor,
-    Weigh, Weighed, Work,
+    Admit, Aside, Attempt, Close, Designs, Duels, Failed, Fuse, Heard, Judge, Pairing, Phases,
+    Proposal, Prove, Side, Survivor, Weigh, Weighed, Work,
 };
 pub use replay::replay;
 pub use resume::{Continuation, begin_rejudge, resume};
 pub use run::{Assignment, Given, Stopped, execute};
+pub use servers::{HeaderView, ServerView, servers};
 pub use survey::{CONFIG_FILE, OVERRIDES_DIR, Survey};
 pub use tell::Teller;

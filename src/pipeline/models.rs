@@ -12,17 +12,15 @@ use super::PipelineError;
 use super::memory::{Memory, Remembering};
 use super::tell::Teller;
 use crate::config::{Config, DeadlineSettings, Header, OutputLimit, ProviderConfig, Setting};
+use crate::fanout::lane_runs;
 use crate::journal::{Entry, JournalError, RunDir};
 use crate::model::chat::{Delta, ModelReply, ModelRequest};
-use crate::model::{Cost, Lane, ModelRef, Plan, Usage, Wire};
+use crate::model::{Lane, ModelRef, Plan, Usage, Wire, WorkerLimits};
 use crate::provider::{
     Ask, Ceiling, Ceilings, Circuit, CircuitPolicy, Deadlines, Endpoint, ErrorClass, Ledger,
     Metered, OutputLimitField, Price, Pricing, Provider, ProviderError, RetryPolicy, Retrying,
     connect,
 };
-
-/// Input tokens that a call is priced with in an estimate, when no limit says otherwise.
-const ESTIMATE_INPUT_TOKENS: u64 = 100_000;
 
 /// The providers of a run by name.
 #[derive(Clone)]
@@ -49,18 +47,26 @@ impl Models {
             let wire = connect(&endpoint(provider))
                 .map_err(|error| PipelineError::Config(error.to_string()))?;
             let metered = Metered::new(wire, ledger.clone(), pricing(provider));
-            let recorded =
-                Recorded { inner: Arc::new(metered), dir: dir.clone(), tell: tell.clone() };
+            let recorded = Recorded {
+                provider: name.clone(),
+                inner: Arc::new(metered),
+                dir: dir.clone(),
+                tell: tell.clone(),
+            };
             let retrying = Retrying::new(Arc::new(recorded), RetryPolicy::default());
             let circuit = Circuit::new(&name, Arc::new(retrying), CircuitPolicy::default());
-            all.insert(name, remembering(Arc::new(circuit), dir, memory));
+            let remembering = remembering(&name, Arc::new(circuit), dir, memory);
+            all.insert(name, remembering);
         }
         Ok(Self(all))
     }
 
     /// The providers of a plan as a replay has them: only the memory answers, and nothing is connected.
     pub fn remembered(plan: &Plan, dir: &RunDir, memory: &Arc<Memory>) -> Self {
-        let offline = |name| (name, remembering(Arc::new(Offline), dir, memory));
+        let offline = |name: String| {
+            let remembering = remembering(&name, Arc::new(Offline), dir, memory);
+            (name, remembering)
+        };
         Self(provider_names(plan).into_iter().map(offline).collect())
     }
 
@@ -75,8 +81,14 @@ impl Models {
     }
 }
 
-fn remembering(inner: Arc<dyn Provider>, dir: &RunDir, memory: &Arc<Memory>) -> Arc<dyn Provider> {
-    Arc::new(Remembering { inner, memory: memory.clone(), dir: dir.clone() })
+fn remembering(
+    name: &str,
+    inner: Arc<dyn Provider>,
+    dir: &RunDir,
+    memory: &Arc<Memory>,
+) -> Arc<dyn Provider> {
+    let provider = name.to_owned();
+    Arc::new(Remembering { provider, inner, memory: memory.clone(), dir: dir.clone() })
 }
 
 /// Nobody to ask.
@@ -95,25 +107,34 @@ impl Provider for Offline {
 }
 
 fn ceilings(plan: &Plan) -> Ceilings {
-    let (run, lane) = (&plan.limits, &plan.worker_limits);
+    let of = |limits: WorkerLimits| Ceiling { money: limits.budget, tokens: limits.max_tokens };
+    let own = lane_runs(plan).into_iter().filter_map(|run| Some((run.id, of(run.lane.limits?))));
     Ceilings {
-        run: Ceiling { money: run.budget, tokens: run.max_tokens },
-        lane: Ceiling { money: lane.budget, tokens: lane.max_tokens },
+        run: Ceiling { money: plan.limits.budget, tokens: plan.limits.max_tokens },
+        lane: of(plan.worker_limits),
+        own: own.collect(),
     }
 }
 
 /// The providers that a plan names, each once.
 pub(super) fn provider_names(plan: &Plan) -> Vec<String> {
     let lanes = plan.lanes.iter().flat_map(models_of);
-    let judging = plan.judging.models.iter().chain(plan.judging.synth.as_ref()).chain(&plan.side);
-    let mut names: Vec<String> = lanes.chain(judging).map(|model| model.provider.clone()).collect();
+    let mut names: Vec<String> =
+        lanes.chain(others(plan)).map(|model| model.provider.clone()).collect();
     names.sort();
     names.dedup();
     names
 }
 
+/// The models of all roles but the workers'.
+pub(super) fn others(plan: &Plan) -> impl Iterator<Item = &ModelRef> {
+    let judging = &plan.judging;
+    let duels = judging.duels.as_ref().map(|duels| &duels.model);
+    judging.models.iter().chain(&judging.synth).chain(duels).chain(&plan.design).chain(&plan.side)
+}
+
 /// The models of a lane: its own, then those that can take over.
-fn models_of(lane: &Lane) -> impl Iterator<Item = &ModelRef> {
+pub(super) fn models_of(lane: &Lane) -> impl Iterator<Item = &ModelRef> {
     [&lane.model].into_iter().chain(&lane.fallback)
 }
 
@@ -141,7 +162,7 @@ fn endpoint(provider: &ProviderConfig) -> Endpoint {
     }
 }
 
-fn deadlines(set: &DeadlineSettings) -> Deadlines {
+pub(super) fn deadlines(set: &DeadlineSettings) -> Deadlines {
     let usual = Deadlines::default();
     let of = |set: &Setting<Option<u64>>, usual| set.value.map_or(usual, Duration::from_secs);
     Deadlines {
@@ -152,7 +173,7 @@ fn deadlines(set: &DeadlineSettings) -> Deadlines {
     }
 }
 
-fn pricing(provider: &ProviderConfig) -> Pricing {
+pub(super) fn pricing(provider: &ProviderConfig) -> Pricing {
     if provider.wire.value == Wire::Scripted {
         return Pricing::free();
     }
@@ -170,6 +191,7 @@ fn pricing(provider: &ProviderConfig) -> Pricing {
 
 /// Journals every try: before it is made, and how it ended, before its answer is used.
 struct Recorded {
+    provider: String,
     inner: Arc<dyn Provider>,
     dir: RunDir,
     tell: Teller,
@@ -178,8 +200,8 @@ struct Recorded {
 impl Recorded {
     fn began(&self, request: &ModelRequest) -> Result<(), JournalError> {
         let request_id = self.store(request)?;
-        let purpose = request.purpose.clone();
-        self.dir.append(&Entry::CallBegan { purpose, request: request_id })
+        let (purpose, provider) = (request.purpose.clone(), self.provider.clone());
+        self.dir.append(&Entry::CallBegan { purpose, provider, request: request_id })
     }
 
     fn ended(
@@ -196,13 +218,18 @@ impl Recorded {
                 usage: reply.usage,
                 maybe_charged: false,
             },
-            Err(error) => Entry::CallEnded {
-                purpose,
-                reply: None,
-                error: Some(format!("{}: {error}", error.class.name())),
-                usage: Usage::default(),
-                maybe_charged: error.maybe_charged,
-            },
+            Err(error) => {
+                if error.maybe_charged {
+                    self.tell.broke_off();
+                }
+                Entry::CallEnded {
+                    purpose,
+                    reply: None,
+                    error: Some(format!("{}: {error}", error.class.name())),
+                    usage: Usage::default(),
+                    maybe_charged: error.maybe_charged,
+                }
+            }
         })
     }
 
@@ -234,78 +261,5 @@ impl Ask for Recorded {
         let result = self.inner.call(request, sink, cancel).await;
         self.ended(request, &result).map_err(|error| self.failed(error))?;
         result
-    }
-}
-
-/// The models of a plan whose price is not known, so that no budget can be kept with them.
-pub fn unpriced(plan: &Plan, config: &Config) -> Vec<ModelRef> {
-    let lanes = plan.lanes.iter().flat_map(models_of);
-    let all = lanes.chain(&plan.judging.models).chain(&plan.judging.synth).chain(&plan.side);
-    let unknown = |model: &&ModelRef| {
-        let provider = config.provider(&model.provider).ok();
-        provider.and_then(|provider| pricing(provider).most(&model.model, 1, 1)).is_none()
-    };
-    let mut found: Vec<ModelRef> = all.filter(unknown).cloned().collect();
-    found.sort();
-    found.dedup();
-    found
-}
-
-/// Models whose price is not known although a budget is to be kept: a ceiling of tokens stands in for it.
-pub(super) fn counted_by_tokens(plan: &Plan, config: &Config) -> Vec<String> {
-    let has_budget = plan.limits.budget.is_some() || plan.worker_limits.budget.is_some();
-    unpriced(plan, config).iter().filter(|_| has_budget).map(ModelRef::to_string).collect()
-}
-
-/// The most that a plan can ask for.
-#[derive(Clone, Copy, Debug)]
-pub struct Estimate {
-    /// Model calls, retries of failed ones left out.
-    pub calls: u64,
-    /// What they cost when every call has `input_tokens_per_call` and the largest answer.
-    pub cost: Cost,
-    /// The input tokens that each call is priced with.
-    pub input_tokens_per_call: u64,
-}
-
-/// Calls and cost of a plan at most. `given` is the number of diffs made elsewhere.
-pub fn estimate(plan: &Plan, config: &Config, given: usize) -> Estimate {
-    let input_tokens_per_call = plan.worker_limits.max_tokens.unwrap_or(ESTIMATE_INPUT_TOKENS);
-    let mut total = Estimate { calls: 0, cost: Cost::default(), input_tokens_per_call };
-    // Every tool round asks once; a reminder and the last summary come on top.
-    let per_attempt = u64::from(plan.worker_limits.max_tool_iterations) + 2;
-    for lane in &plan.lanes {
-        total.add(config, plan, &lane.model, u64::from(lane.attempts) * per_attempt);
-    }
-    let candidates =
-        (u64::from(plan.attempts()) + given as u64).min(u64::from(plan.judging.finalists.max(2)));
-    // The synthesizer's candidate meets the winner in one more pair.
-    let pairs =
-        candidates * candidates.saturating_sub(1) / 2 + u64::from(plan.judging.synth.is_some());
-    let judges = plan.judging.judges.len() as u64;
-    let models = plan.judging.models.len().max(1) as u64;
-    for model in &plan.judging.models {
-        // Both orders, and each invalid reply is asked again once.
-        total.add(config, plan, model, (pairs * judges * 2 * 2).div_ceil(models));
-    }
-    for two in plan.judging.synth.iter().chain(&plan.side) {
-        total.add(config, plan, two, 2);
-    }
-    total
-}
-
-impl Estimate {
-    fn add(&mut self, config: &Config, plan: &Plan, model: &ModelRef, calls: u64) {
-        self.calls += calls;
-        let output = u64::from(plan.worker_limits.max_output_tokens);
-        let most = config.provider(&model.provider).ok().and_then(|provider| {
-            pricing(provider).most(&model.model, self.input_tokens_per_call, output)
-        });
-        match most {
-            Some(each) => {
-                self.cost.known.0 = self.cost.known.0.saturating_add(each.0.saturating_mul(calls))
-            }
-            None => self.cost.partly_unknown = true,
-        }
     }
 }

@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::PipelineError;
 use crate::fanout::LaneRun;
-use crate::judge::Doubted;
+use crate::judge::{Doubted, DuelText};
 use crate::model::chat::Message;
 use crate::model::{
-    Admission, Ballot, CandidateId, Claim, Decision, Family, FileChange, Flag, GateReport, JudgeId,
-    ModelRef, Refuted, Stop, TreeId, Unanswered, Usage,
+    Admission, Ballot, CandidateId, Claim, Control, Decision, Design, Duel, Family, FileChange,
+    Flag, GateReport, JudgeId, ModelRef, Refuted, Stop, TreeId, Unanswered, Usage,
 };
 use crate::prompt::CapsuleTask;
 
@@ -80,6 +80,11 @@ pub trait Prove: Send + Sync {
         id: &'a CandidateId,
         tree: &'a TreeId,
     ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>>;
+
+    /// Waits until no gate runs any more: nobody may wait for one that a cancelled run began.
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
 }
 
 /// A survivor as the consensus, the judges and the synthesizer see it.
@@ -107,7 +112,7 @@ pub struct Survivor {
     pub gates: Vec<GateReport>,
     /// What of its author's claims was refuted.
     pub refuted: Vec<Refuted>,
-    /// What the consensus says of it, in the engine's words.
+    /// What the consensus and duels say of it, in the engine's words.
     pub facts: Vec<String>,
 }
 
@@ -129,18 +134,38 @@ pub struct Weighed {
     pub facts: Vec<Vec<String>>,
     /// The choice that agreement alone would make, with its evidence.
     pub choice: Decision,
+    /// Why a pick by trust is to be looked at twice, if it is.
+    pub trust_doubt: Option<String>,
 }
 
 /// Asks the judges.
 pub trait Judge: Send + Sync {
-    /// Ballots on every pair of the finalists, in both orders, by every judge.
+    /// Ballots on every pair of the finalists, in both orders, by every judge. `duels` are tests that the
+    /// judges are to see; the facts on them are the finalists'.
     fn panel<'a>(
         &'a self,
         finalists: &'a [Survivor],
+        duels: &'a [DuelText],
     ) -> BoxFuture<'a, Result<Heard, PipelineError>>;
 
-    /// What the ballots say of the finalists.
-    fn tally(&self, finalists: &[Survivor], ballots: &[Ballot]) -> Decision;
+    /// What the ballots say of the finalists, without judges that `controls` void.
+    fn tally(&self, finalists: &[Survivor], ballots: &[Ballot], controls: &[Control]) -> Decision;
+
+    /// Whether length sways those whose word made `winner` win; who is among `known` is not asked again.
+    fn control<'a>(
+        &'a self,
+        _finalists: &'a [Survivor],
+        _ballots: &'a [Ballot],
+        _winner: &'a CandidateId,
+        _known: &'a [Control],
+    ) -> BoxFuture<'a, Result<Vec<Control>, PipelineError>> {
+        std::future::ready(Ok(Vec::new())).boxed()
+    }
+
+    /// What a duel may tell apart, where the ballots leave something open.
+    fn close(&self, _: &[Survivor], _: &[Ballot], _: &[Control]) -> Option<Close> {
+        None
+    }
 
     /// Holds the claims of each finalist's author against what is known; in the order given.
     fn doubt<'a>(
@@ -155,6 +180,40 @@ pub trait Judge: Send + Sync {
     fn to_convince(&self) -> Vec<JudgeId> {
         Vec::new()
     }
+}
+
+/// Why a duel may help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// These two are the nearest.
+    Two([CandidateId; 2]),
+    /// No voice counts, so that nothing says which.
+    Unheard,
+}
+
+/// A duel to be fought.
+#[derive(Clone, Debug)]
+pub struct Pairing<'a> {
+    /// Its number in the run, from 1.
+    pub number: u32,
+    /// The two, the lower id first.
+    pub pair: [CandidateId; 2],
+    /// All finalists: the test runs on each.
+    pub finalists: &'a [Survivor],
+    /// The duels before it.
+    pub before: &'a [Duel],
+}
+
+/// Has tests tell finalists apart.
+pub trait Duels: Send + Sync {
+    /// A test, written and run. One that does not count is a value, not an error.
+    fn fight<'a>(&'a self, of: Pairing<'a>) -> BoxFuture<'a, Result<Duel, PipelineError>>;
+}
+
+/// Plans for all workers.
+pub trait Designs: Send + Sync {
+    /// The plan. A model that gives none is a value, not an error.
+    fn plan(&self) -> BoxFuture<'_, Result<Design, PipelineError>>;
 }
 
 /// What a panel gave.
@@ -236,6 +295,10 @@ pub struct Phases {
     pub weigh: Box<dyn Weigh>,
     /// Judges.
     pub judge: Option<Box<dyn Judge>>,
+    /// Duels.
+    pub duels: Option<Box<dyn Duels>>,
+    /// The design step.
+    pub design: Option<Box<dyn Designs>>,
     /// Synthesizer.
     pub fuse: Option<Box<dyn Fuse>>,
     /// Side calls.

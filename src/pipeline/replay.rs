@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::{admit, assignment, judging, weigh};
+use super::assemble::assignment;
+use super::choosing::{Desks, admit, judging, weigh};
+use super::design::design;
 use super::frame::Frame;
 use super::layers::lay;
 use super::memory::Memory;
@@ -69,13 +71,17 @@ fn phases(
     let models = Models::remembered(plan, dir, memory);
     let fencer = Fencer::new(dir.fence_secret()?);
     let (alone, never) = ((EventSink::none(), CancellationToken::new()), CancellationToken::new());
-    let (judge, fuse) = judging(plan, layers, &models, &fencer, store, alone)?;
+    let desks = Desks { layers, models: &models, fencer: &fencer, store, dir, memory, prove: None };
+    let (judge, duels, fuse) = judging(plan, &desks, alone)?;
+    let told = (store, frame.instructions());
     Ok(Phases {
         work: Some(Box::new(NoWork)),
         admit: admit(store, plan),
         prove: Box::new(NoGates),
         weigh: weigh(store, plan),
         judge,
+        duels,
+        design: design(plan, layers, &models, &fencer, told, &never)?,
         fuse,
         side: side(plan, layers, &models, &fencer, &never)?,
     })
@@ -113,12 +119,15 @@ impl Prove for NoGates {
 }
 
 /// What of a record must come out again; times and what a resume took over need not.
-const DERIVED: [&str; 12] = [
+const DERIVED: [&str; 15] = [
     "kind",
     "base",
     "lanes",
     "candidates",
     "ballots",
+    "controls",
+    "duels",
+    "design",
     "decision",
     "usage",
     "definitions",

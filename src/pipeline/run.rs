@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::decide::{Standing, decide, exit_of, gated, no_survivor, none, only_survivor};
+use super::decide::{Standing, exit_of, gated, no_survivor, none, only_survivor};
 use super::early::Early;
 use super::memory::Memory;
 use super::tell::Teller;
@@ -14,10 +14,9 @@ use super::{Phases, PipelineError, Survivor};
 use crate::journal::{Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
     Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
-    Exit, Family, GateReport, Kind, LaneId, NoWinner, Outcome, Plan, RECORD_VERSION, RULES_VERSION,
-    Refuted, RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+    Exit, Family, GateReport, Kind, LaneId, NoWinner, Plan, RECORD_VERSION, RULES_VERSION, Refuted,
+    RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
-use crate::select::Doubt;
 use crate::worker::Steering;
 
 /// A diff that was made elsewhere.
@@ -79,7 +78,13 @@ pub async fn execute(
     cancel: &CancellationToken,
 ) -> Result<RunRecord, PipelineError> {
     let mut run = Run::begin(order, phases, dir, tell, cancel)?;
-    let decision = run.stages().await?;
+    let decision = run.stages().await;
+    if decision.is_err() {
+        // Nobody wants to know any more what a gate says.
+        cancel.cancel();
+    }
+    phases.prove.settled().await;
+    let decision = decision?;
     run.aside(&decision).await?;
     run.finish(decision)
 }
@@ -165,9 +170,12 @@ impl<'a> Run<'a> {
         let decision = match survivors.as_slice() {
             [] => no_survivor(&self.record.lanes, &self.record.candidates),
             [only] => self.row(&only.id).and_then(only_survivor).unwrap_or_else(|| self.cut_off()),
-            _ => self.choose(&survivors).await?,
+            _ => {
+                let (decision, finalists) = self.choose(&survivors).await?;
+                return self.fuse(decision, &finalists).await;
+            }
         };
-        self.fuse(decision, &survivors).await
+        Ok(decision)
     }
 
     /// Gates on the base. A base on which they can't run ends the run before any model is paid.
@@ -353,25 +361,7 @@ impl<'a> Run<'a> {
         self.record.candidates.iter().find(|row| row.candidate.id == *id)
     }
 
-    /// The choice among several survivors: agreement first, then the judges if there are any.
-    async fn choose(&mut self, survivors: &[Survivor]) -> Result<Decision, PipelineError> {
-        self.begin_stage(Stage::Weigh, Some(survivors.len() as u32))?;
-        let weighed = self.phases.weigh.weigh(survivors)?;
-        for (survivor, score) in survivors.iter().zip(&weighed.scores) {
-            self.set_score(&survivor.id, *score);
-        }
-        let mut finalists = self.finalists(survivors, &weighed.scores);
-        for finalist in &mut finalists {
-            let at = survivors.iter().position(|survivor| survivor.id == finalist.id);
-            finalist.facts = at.and_then(|at| weighed.facts.get(at)).cloned().unwrap_or_default();
-        }
-        self.doubt(&mut finalists).await?;
-        let judged = self.judge(&finalists).await?;
-        self.begin_stage(Stage::Decide, None)?;
-        Ok(decide(weighed.choice, judged))
-    }
-
-    fn set_score(&mut self, id: &CandidateId, score: Option<f64>) {
+    pub(super) fn set_score(&mut self, id: &CandidateId, score: Option<f64>) {
         if let Some(row) = self.record.candidates.iter_mut().find(|row| row.candidate.id == *id) {
             row.score = score;
         }
@@ -381,23 +371,6 @@ impl<'a> Run<'a> {
         if let Some(row) = self.record.candidates.iter_mut().find(|row| row.candidate.id == *id) {
             row.refuted = refuted;
         }
-    }
-
-    /// The survivors whose gates leave the least to doubt and with the highest scores, at most as many
-    /// as the plan lets meet; in plan order.
-    fn finalists(&self, survivors: &[Survivor], scores: &[Option<f64>]) -> Vec<Survivor> {
-        let score = |at: usize| scores.get(at).copied().flatten().unwrap_or(0.0);
-        let doubt = |at: usize| {
-            let doubt = Doubt::of(&survivors[at].gates, &survivors[at].flags);
-            (doubt.failing(), !doubt.codes.is_empty(), doubt.shaky)
-        };
-        let mut order: Vec<usize> = (0..survivors.len()).collect();
-        order.sort_by(|a, b| {
-            doubt(*a).cmp(&doubt(*b)).then(score(*b).total_cmp(&score(*a))).then(a.cmp(b))
-        });
-        order.truncate(self.record.plan.judging.finalists.max(2) as usize);
-        order.sort_unstable();
-        order.into_iter().map(|at| survivors[at].clone()).collect()
     }
 
     pub(super) fn set_gates(&mut self, id: &CandidateId, gates: Vec<GateReport>) {
@@ -439,6 +412,7 @@ impl<'a> Run<'a> {
 
     fn finish(mut self, decision: Decision) -> Result<RunRecord, PipelineError> {
         self.warn_of_gaps(&decision);
+        self.warn_of_broken_calls();
         self.tell.send(RunEvent::Decided { decision: decision.clone() });
         let signal = self.stopped.get().copied();
         self.record.exit = signal.unwrap_or_else(|| exit_of(&decision, &self.record.candidates));
@@ -474,20 +448,6 @@ impl<'a> Run<'a> {
         lanes.into_iter().for_each(|usage| self.count("workers", usage));
         ballots.into_iter().for_each(|usage| self.count("judges", usage));
     }
-
-    /// A winner beside candidates that could not be proved is told as such.
-    fn warn_of_gaps(&mut self, decision: &Decision) {
-        let unproved = |row: &&CandidateRecord| {
-            Standing::of(row.admission.tree().is_some(), &row.gates) == Standing::Unproved
-                && row.same_as.is_none()
-        };
-        let count = self.record.candidates.iter().filter(unproved).count();
-        if count > 0 && matches!(decision.outcome, Outcome::Winner { .. }) {
-            let text =
-                format!("the gates could not run on {count} other candidates; they were left out");
-            self.warn("gates-incomplete", text);
-        }
-    }
 }
 
 fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
@@ -506,6 +466,9 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         lanes: Vec::new(),
         candidates: Vec::new(),
         ballots: Vec::new(),
+        controls: Vec::new(),
+        duels: Vec::new(),
+        design: None,
         decision: none(NoWinner::NoCandidates, Vec::new(), String::new()),
         warnings: order.warnings,
         usage: Usage::default(),

@@ -6,10 +6,11 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 
 use super::decide::{Judged, Standing};
 use super::digest::{digest, winner};
+use super::duels::current;
 use super::early::{Arrival, Early, saved, watch};
 use super::memory::keep_attempt;
 use super::run::{Run, refused};
-use super::{Aside, Attempt, Failed, Heard, PipelineError, Survivor};
+use super::{Aside, Attempt, Failed, PipelineError, Survivor};
 use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};
 use crate::journal::Entry;
 use crate::model::{
@@ -24,7 +25,9 @@ const GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 impl Run<'_> {
     /// Runs every lane and makes a candidate of each that left a change.
     pub(super) async fn fan_out(&mut self) -> Result<(), PipelineError> {
-        let runs = lane_runs(&self.record.plan);
+        let design = self.design().await?;
+        let mut runs = lane_runs(&self.record.plan);
+        runs.iter_mut().for_each(|run| run.design.clone_from(&design));
         self.open_steering(&runs);
         self.begin_stage(Stage::FanOut, Some(runs.len() as u32))?;
         let brake = Brake::new(self.cancel);
@@ -277,35 +280,6 @@ impl Run<'_> {
         self.tell.check()
     }
 
-    /// Asks the judges.
-    pub(super) async fn judge(&mut self, finalists: &[Survivor]) -> Result<Judged, PipelineError> {
-        let Some(judge) = &self.phases.judge else { return Ok(Judged::NotAsked) };
-        if finalists.len() < 2 || self.cancelled() {
-            return Ok(Judged::NotAsked);
-        }
-        self.begin_stage(Stage::Judge, None)?;
-        let Heard { ballots, unreachable } = judge.panel(finalists).await?;
-        let valid = ballots.iter().any(|ballot| !matches!(ballot.choice, Choice::Abstain { .. }));
-        let judged = match valid {
-            true => Judged::Said(judge.tally(finalists, &ballots)),
-            false => Judged::Silent { unreachable },
-        };
-        self.record.ballots.extend(ballots);
-        if !valid {
-            let why = self.record.ballots.iter().find_map(|ballot| match &ballot.choice {
-                Choice::Abstain { reason } => Some(reason.clone()),
-                _ => None,
-            });
-            let why = why.unwrap_or_else(|| "no ballot was given".to_owned());
-            self.warn(
-                "judges-abstained",
-                format!("no judge gave a valid ballot, so that only evidence counts: {why}"),
-            );
-        }
-        self.tell.check()?;
-        Ok(judged)
-    }
-
     /// The synthesizer's candidate replaces the winner only by passing the same gates and then
     /// winning its pair against it.
     pub(super) async fn fuse(
@@ -322,7 +296,8 @@ impl Run<'_> {
         let (mut failed, mut id) = (None, None);
         // The last of its proposals counts; one that failed a gate may be mended.
         for round in 0..=self.record.plan.judging.fix_rounds {
-            let proposal = fuse.propose(survivors, &self.record.ballots, failed.take()).await?;
+            let ballots = current(&self.record.ballots);
+            let proposal = fuse.propose(survivors, &ballots, failed.take()).await?;
             self.count("synthesizer", proposal.usage);
             let Some(diff) = proposal.diff else {
                 let what = if round == 0 { "proposed nothing" } else { "mended nothing" };
@@ -341,7 +316,7 @@ impl Run<'_> {
             }
         }
         match id {
-            Some(id) => self.challenge(decision, &best, &id).await,
+            Some(id) => self.challenge(decision, (&best, &id), survivors).await,
             None => Ok(decision),
         }
     }
@@ -406,8 +381,8 @@ impl Run<'_> {
     async fn challenge(
         &mut self,
         decision: Decision,
-        best: &CandidateId,
-        challenger: &CandidateId,
+        (best, challenger): (&CandidateId, &CandidateId),
+        finalists: &[Survivor],
     ) -> Result<Decision, PipelineError> {
         let passed = |row: &CandidateRecord| {
             row.same_as.is_none()
@@ -419,6 +394,9 @@ impl Run<'_> {
         let pair = [best, challenger].map(|id| self.row(id).map(|row| self.survivor(row)));
         let [Some(best_one), Some(other)] = pair else { return Ok(decision) };
         let (Some(best_one), Some(other)) = (best_one?, other?) else { return Ok(decision) };
+        // With the facts that it had before the judges.
+        let known = finalists.iter().find(|one| one.id == *best);
+        let best_one = known.cloned().unwrap_or(best_one);
         let before = self.record.ballots.len();
         let judged = self.judge(&[best_one, other]).await?;
         let needed = self.phases.judge.as_ref().map(|judge| judge.to_convince());

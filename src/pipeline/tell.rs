@@ -1,5 +1,6 @@
 //! Telling listeners and the journal the same story.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::journal::{Entry, JournalError, RunDir};
@@ -16,12 +17,15 @@ struct Inner {
     dir: RunDir,
     listener: EventSink,
     failed: Mutex<Option<JournalError>>,
+    /// Calls that broke off and may have been charged.
+    broken_off: AtomicU64,
 }
 
 impl Teller {
     /// Passes everything to `listener`, and everything but passing activity to the journal.
     pub fn new(dir: RunDir, listener: EventSink) -> Self {
-        Self(Arc::new(Inner { dir, listener, failed: Mutex::default() }))
+        let (failed, broken_off) = (Mutex::default(), AtomicU64::default());
+        Self(Arc::new(Inner { dir, listener, failed, broken_off }))
     }
 
     /// The sink for others.
@@ -51,6 +55,16 @@ impl Teller {
     /// Keeps a failure to write for the next check.
     pub fn fail(&self, error: JournalError) {
         self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// Counts a call that broke off after its server had begun.
+    pub fn broke_off(&self) {
+        self.0.broken_off.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many there were since the beginning.
+    pub fn broken_off(&self) -> u64 {
+        self.0.broken_off.load(Ordering::SeqCst)
     }
 
     /// Tells of a warning.

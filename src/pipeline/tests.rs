@@ -90,7 +90,12 @@ impl Weigh for Agreement {
         let last = survivors.iter().rev().find(|one| one.tree.as_str() == "right");
         let chosen = last.unwrap_or(&survivors[0]);
         let choice = Decision { basis: Some(Basis::Evidence), ..wins(chosen) };
-        Ok(Weighed { scores: vec![None; survivors.len()], facts: Vec::new(), choice })
+        Ok(Weighed {
+            scores: vec![None; survivors.len()],
+            facts: Vec::new(),
+            choice,
+            trust_doubt: None,
+        })
     }
 }
 
@@ -111,6 +116,7 @@ impl Judge for BadTaste {
     fn panel<'a>(
         &'a self,
         finalists: &'a [Survivor],
+        _: &'a [crate::judge::DuelText],
     ) -> BoxFuture<'a, Result<Heard, PipelineError>> {
         let ballot = Ballot {
             judge: JudgeId::new("taste"),
@@ -123,12 +129,13 @@ impl Judge for BadTaste {
             vetoes: Vec::new(),
             reason: String::new(),
             evidence: Vec::new(),
+            duel: None,
             usage: Usage::default(),
         };
         async move { Ok(Heard { ballots: vec![ballot], unreachable: None }) }.boxed()
     }
 
-    fn tally(&self, finalists: &[Survivor], _: &[Ballot]) -> Decision {
+    fn tally(&self, finalists: &[Survivor], _: &[Ballot], _: &[Control]) -> Decision {
         let worst = finalists.iter().find(|one| !one.tree.as_str().starts_with("right"));
         let better = finalists.iter().find(|one| one.tree.as_str() == "right and better");
         wins(worst.or(better).unwrap_or(&finalists[0]))
@@ -144,6 +151,7 @@ fn plan(attempts: u32) -> Plan {
         family: Family::new("f"),
         temperature: None,
         fallback: Vec::new(),
+        limits: None,
     };
     Plan {
         task: Some(Task { text: "t".into(), source: TaskSource::Demo }),
@@ -175,6 +183,7 @@ fn plan(attempts: u32) -> Plan {
             finalists: 8,
             skeptics: false,
             fix_rounds: 0,
+            duels: None,
         },
         workers: Default::default(),
         worker_limits: WorkerLimits {
@@ -188,6 +197,7 @@ fn plan(attempts: u32) -> Plan {
         seed: 0,
         waive_sandbox: false,
         trust: Vec::new(),
+        design: None,
         side: None,
         prior: 0,
         exclude_from_context: false,
@@ -232,6 +242,8 @@ fn all() -> Phases {
         weigh: Box::new(Agreement),
         judge: Some(Box::new(BadTaste)),
         fuse: None,
+        duels: None,
+        design: None,
         side: None,
     }
 }

@@ -11,14 +11,17 @@ use tokio_util::sync::CancellationToken;
 use super::adapters::GateProve;
 use super::heal::{Clinic, Healer, Kept};
 use super::memory::Memory;
-use super::models::Models;
+use super::models::{Models, models_of};
 use super::shells::LaneGround;
 use super::{Attempt, PipelineError, Work};
 use crate::fanout::LaneRun;
 use crate::fence::Fencer;
 use crate::jobs::{HostJobs, JobBook, JobTable, RunScope, mint_token};
-use crate::journal::Learnt;
-use crate::model::{EventSink, ModelRef, Plan, RunEvent, RunToken, Stop, Unanswered, Usage};
+use crate::journal::{Entry, JournalError, Learnt, LeftBehind, RunDir};
+use crate::model::{
+    CommandSpec, EventSink, GatePlan, LaneId, ModelRef, Plan, RunEvent, RunToken, Stop, Unanswered,
+    Usage,
+};
 use crate::patch;
 use crate::prompt::{GateCommand, Instructions, Templates, WorkerSystem, WorkerTask, variation};
 use crate::provider::{ErrorClass, Provider};
@@ -64,6 +67,8 @@ pub struct Shop {
     pub turns: Turns,
     /// What the journal knows of each worker.
     pub memory: Arc<Memory>,
+    /// Where it is noted that a lane goes on with another model.
+    pub dir: RunDir,
     /// Where activity is told.
     pub events: EventSink,
     /// Where the operator finds the workers.
@@ -125,54 +130,86 @@ fn is_unanswered(class: &str) -> bool {
     )
 }
 
+/// What a model leaves behind whose server could not answer; `None` where another one would not help.
+fn unanswered(model: &ModelRef, attempt: &Attempt) -> Option<LeftBehind> {
+    let Stop::Failed { class, message } = &attempt.stop else { return None };
+    let said =
+        || Unanswered { model: model.to_string(), class: class.clone(), message: message.clone() };
+    is_unanswered(class).then(|| LeftBehind {
+        unanswered: said(),
+        usage: attempt.usage,
+        jobs_ended: attempt.jobs_ended,
+        survivors: attempt.survivors.clone(),
+    })
+}
+
+fn usage_of(left: &[LeftBehind]) -> Usage {
+    let mut usage = Usage::default();
+    left.iter().for_each(|left| usage += left.usage);
+    usage
+}
+
+/// The attempt with what was left behind before it.
+fn with_left(mut attempt: Attempt, left: Vec<LeftBehind>) -> Attempt {
+    let mut survivors = Vec::new();
+    let usage = usage_of(&left);
+    attempt.usage += usage;
+    for one in left {
+        attempt.jobs_ended += one.jobs_ended;
+        survivors.extend(one.survivors);
+        attempt.unanswered.push(one.unanswered);
+    }
+    survivors.append(&mut attempt.survivors);
+    Attempt { survivors, ..attempt }
+}
+
+fn internal(error: &JournalError) -> Stop {
+    let message = format!("the run's journal can't be written: {error}");
+    Stop::Failed { class: "internal".to_owned(), message }
+}
+
 impl Shop {
     /// Runs a lane with its model, and when that can't answer, begins anew with the next one. A
-    /// conversation can't be handed over: its reasoning belongs to the server that wrote it.
+    /// conversation can't be handed over: its reasoning belongs to the server that wrote it. A run that goes
+    /// on knows what was left behind, and does not ask that again.
     async fn with_fallbacks(
         self: Arc<Self>,
         mut run: LaneRun,
         cancel: CancellationToken,
         attended: &Attended,
     ) -> Attempt {
-        let models = self.models_of(&run);
-        let mut unanswered = Vec::new();
-        let mut usage = Usage::default();
-        let (mut jobs_ended, mut survivors) = (0, Vec::new());
-        for (nth, model) in models.iter().enumerate() {
+        let models: Vec<ModelRef> = models_of(&run.lane).cloned().collect();
+        let mut left = self.memory.left_behind(&run.id).to_vec();
+        left.truncate(models.len() - 1);
+        for (nth, model) in models.iter().enumerate().skip(left.len()) {
             run.lane.model = model.clone();
             let seat = attended.seat(&model.to_string());
             let ended = self.clone().attempt(run.clone(), cancel.clone(), seat).await;
             let mut attempt = ended.unwrap_or_else(|(class, message)| {
                 Attempt::nothing(Stop::Failed { class: class.to_owned(), message })
             });
-            usage += attempt.usage;
-            jobs_ended += attempt.jobs_ended;
-            survivors.append(&mut attempt.survivors);
-            match (&attempt.stop, models.get(nth + 1)) {
-                (Stop::Failed { class, message }, Some(next))
-                    if is_unanswered(class) && !cancel.is_cancelled() =>
-                {
-                    self.tell_fallback(&run, attempt.turns, usage, next);
-                    let (model, class) = (model.to_string(), class.clone());
-                    unanswered.push(Unanswered { model, class, message: message.clone() });
+            let next = models.get(nth + 1).filter(|_| !cancel.is_cancelled());
+            match (next, unanswered(model, &attempt)) {
+                (Some(next), Some(behind)) => {
+                    if let Err(error) = self.keep_fallback(&run.id, behind.clone()) {
+                        attempt.stop = internal(&error);
+                        return with_left(attempt, left);
+                    }
+                    left.push(behind);
+                    self.tell_fallback(&run, attempt.turns, usage_of(&left), next);
                 }
                 _ => {
                     attempt.fallback = (nth > 0).then(|| model.clone());
-                    return Attempt { unanswered, usage, jobs_ended, survivors, ..attempt };
+                    return with_left(attempt, left);
                 }
             }
         }
         Attempt::nothing(Stop::Cancelled)
     }
 
-    /// The lane's models from the one on that its last request went to, if the run was cut off.
-    fn models_of(&self, run: &LaneRun) -> Vec<ModelRef> {
-        let mut all = vec![run.lane.model.clone()];
-        all.extend(run.lane.fallback.iter().cloned());
-        // What can't be read is told where the conversation is taken up.
-        let last = self.memory.last_model(&run.id).ok().flatten();
-        let begin = all.iter().position(|model| Some(&model.model) == last.as_ref());
-        all.split_off(begin.unwrap_or(0))
+    /// Notes that the next model takes over before it is asked.
+    fn keep_fallback(&self, lane: &LaneId, left: LeftBehind) -> Result<(), JournalError> {
+        self.dir.append(&Entry::Fallback { lane: lane.clone(), left })
     }
 
     fn tell_fallback(&self, run: &LaneRun, turn: u32, usage: Usage, next: &ModelRef) {
@@ -257,13 +294,13 @@ impl Shop {
             provider,
             model: run.lane.model.model.clone(),
             context,
-            limits: self.plan.worker_limits,
+            limits: self.plan.limits_of(&run.lane),
             turns: self.turns.clone(),
             system,
             voice: self.voice.clone(),
             review: None,
             task_message: render(&self.task(run))?,
-            past: self.memory.conversation(&run.id)?,
+            past: self.memory.conversation(&run.id, &run.lane.model.provider)?,
             seed: Some(run.seed),
             temperature: run.lane.temperature,
             events: self.events.clone(),
@@ -284,12 +321,12 @@ impl Shop {
         if nested.most == 0 || nested.depth == 0 {
             return self.registry.toggled(&self.tools);
         }
-        let memory = self.memory.clone();
+        let (memory, name) = (self.memory.clone(), run.lane.model.provider.clone());
         let desk = DelegateDesk {
             lane: run.id.clone(),
             provider,
             model: run.lane.model.model.clone(),
-            limits: self.plan.worker_limits,
+            limits: self.plan.limits_of(&run.lane),
             turns: self.turns.clone(),
             nested,
             system: system.to_owned(),
@@ -300,24 +337,19 @@ impl Shop {
             events: self.events.clone(),
             seat,
             // A conversation that can't be read is asked anew.
-            past: Arc::new(move |lane| memory.conversation(lane).unwrap_or_default()),
+            past: Arc::new(move |lane| memory.conversation(lane, &name).unwrap_or_default()),
         };
         self.registry.with(Arc::new(DelegateSubtask::new(desk))).toggled(&self.tools)
     }
 
     fn task(&self, run: &LaneRun) -> WorkerTask {
-        let gates = &self.plan.gates;
-        let named = [("typecheck", &gates.check), ("tests", &gates.test)];
-        let gate = |(name, command): (&str, &Option<crate::model::CommandSpec>)| {
-            let command = command.as_ref()?;
-            Some(GateCommand { name: name.to_owned(), command: command.line.clone() })
-        };
         WorkerTask {
             task: self.plan.task.as_ref().map(|task| task.text.clone()).unwrap_or_default(),
             instructions: self.instructions.clone(),
-            gates: named.into_iter().filter_map(gate).collect(),
-            dir: gates.dir.clone(),
+            gates: gate_commands(&self.plan.gates),
+            dir: self.plan.gates.dir.clone(),
             prior: self.prior.clone(),
+            design: run.design.as_deref().map(str::to_owned),
             hint: variation(run.attempt).map(str::to_owned),
         }
     }
@@ -332,6 +364,16 @@ impl Shop {
         };
         blocking(read).await?.map_err(workspace_failure)
     }
+}
+
+/// The commands that a candidate has to pass, as models are told of them.
+pub(super) fn gate_commands(gates: &GatePlan) -> Vec<GateCommand> {
+    let named = [("typecheck", &gates.check), ("tests", &gates.test)];
+    let gate = |(name, command): (&str, &Option<CommandSpec>)| {
+        let command = command.as_ref()?;
+        Some(GateCommand { name: name.to_owned(), command: command.line.clone() })
+    };
+    named.into_iter().filter_map(gate).collect()
 }
 
 async fn blocking<T: Send + 'static>(

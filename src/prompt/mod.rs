@@ -16,13 +16,14 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use context::inline;
 pub use context::{
-    CandidateView, CapsuleSystem, CapsuleTask, GateCommand, GateFailure, GateView, Instructions,
-    JobNotices, JudgeRetry, JudgeSystem, JudgeTask, OperatorSteering, SkepticSystem, SkepticTask,
-    Subtask, SubtaskResult, SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask,
-    TitleSystem, TitleTask, WorkerSystem, WorkerTask,
+    CandidateView, CapsuleSystem, CapsuleTask, DesignSystem, DesignTask, DuelSystem, DuelTask,
+    DuelView, GateCommand, GateFailure, GateView, Instructions, JobNotices, JudgeRetry,
+    JudgeSystem, JudgeTask, OperatorSteering, SkepticSystem, SkepticTask, Subtask, SubtaskResult,
+    SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask, TitleSystem, TitleTask,
+    WorkerSystem, WorkerTask,
 };
+pub(crate) use context::{DIFF_BYTES, LAYOUT_BYTES, inline};
 pub use error::PromptError;
 pub use field::{Field, PromptContext};
 pub use templates::{Rendered, Templates};

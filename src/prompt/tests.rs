@@ -35,6 +35,8 @@ fn every_conversation_states_the_rule_exactly_once() {
         samples::judge(),
         samples::skeptic(),
         samples::synth(),
+        samples::duel(),
+        samples::design(),
         samples::title(),
         samples::capsule(),
     ];

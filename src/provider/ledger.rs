@@ -26,13 +26,22 @@ use crate::model::chat::{Delta, ModelReply, ModelRequest, Purpose, ToolChoice};
 use crate::model::{LaneId, MicroUsd, Usage};
 
 /// The ceilings of a ledger.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ceilings {
     /// Of the whole run.
     pub run: Ceiling,
     /// Of each worker. Its tokens are counted by the worker itself, which knows when the next call would be
     /// too much; here they only stand in for a price that is not known.
     pub lane: Ceiling,
+    /// Of those workers that have another one.
+    pub own: BTreeMap<LaneId, Ceiling>,
+}
+
+impl Ceilings {
+    /// The ceiling of the worker that pays for a call; none where it is no worker's.
+    fn of(&self, payer: Option<&LaneId>) -> Ceiling {
+        payer.map_or_else(Ceiling::default, |lane| *self.own.get(lane).unwrap_or(&self.lane))
+    }
 }
 
 /// The ledger of a run; clones are the same ledger.
@@ -76,7 +85,9 @@ impl Ledger {
     /// Counts a call that was made before this ledger was: of a run that goes on.
     pub fn restore(&self, purpose: &Purpose, usage: &Usage) {
         let mut accounts = self.lock();
-        accounts.of(payer(purpose)).for_each(|account| account.spent.add(Amount::of(usage)));
+        accounts
+            .of(payer(purpose).as_ref())
+            .for_each(|account| account.spent.add(Amount::of(usage)));
     }
 
     /// What it holds now.
@@ -86,13 +97,14 @@ impl Ledger {
 
     /// Whether a call without a known price can be counted all the same, or under which budget it can't.
     fn counts_unpriced(&self, purpose: &Purpose) -> Result<(), Whose> {
-        let Ceilings { run, lane } = self.0.ceilings;
+        let run = self.0.ceilings.run;
+        let lane = self.0.ceilings.of(payer(purpose).as_ref());
         if run.tokens.is_some() {
             return Ok(());
         }
-        match (run.money, lane.money, payer(purpose)) {
-            (Some(_), _, _) => Err(Whose::Run),
-            (_, Some(_), Some(_)) if lane.tokens.is_none() => Err(Whose::Lane),
+        match (run.money, lane.money) {
+            (Some(_), _) => Err(Whose::Run),
+            (None, Some(_)) if lane.tokens.is_none() => Err(Whose::Lane),
             _ => Ok(()),
         }
     }
@@ -121,8 +133,9 @@ impl Ledger {
         most: Amount,
     ) -> Result<Option<Reservation>, ProviderError> {
         let payer = payer(&request.purpose);
-        let Ceilings { run, lane } = self.0.ceilings;
-        let bounds = [(Whose::Run, run), (Whose::Lane, Ceiling { tokens: None, ..lane })];
+        let payer = payer.as_ref();
+        let lane = Ceiling { tokens: None, ..self.0.ceilings.of(payer) };
+        let bounds = [(Whose::Run, self.0.ceilings.run), (Whose::Lane, lane)];
         let is_work = payer.is_some() && request.tool_choice == ToolChoice::Auto;
         let mut accounts = self.lock();
         for (account, (whose, whole)) in accounts.of(payer).zip(bounds) {
@@ -145,10 +158,10 @@ impl Ledger {
     }
 }
 
-/// The worker that a call is counted for.
-fn payer(purpose: &Purpose) -> Option<&LaneId> {
+/// The worker run that a call is counted for: what it handed on is its own affair.
+fn payer(purpose: &Purpose) -> Option<LaneId> {
     match purpose {
-        Purpose::Worker { lane, .. } => Some(lane),
+        Purpose::Worker { lane, .. } => Some(lane.worker_run()),
         _ => None,
     }
 }
@@ -156,7 +169,7 @@ fn payer(purpose: &Purpose) -> Option<&LaneId> {
 fn no_money(whose: Whose, ceiling: Ceiling, most: Amount, account: &LedgerTotals) -> ProviderError {
     let (what, flag) = match whose {
         Whose::Run => ("the budget", "--budget"),
-        Whose::Lane => ("the worker's budget", "--lane-budget"),
+        Whose::Lane => ("the worker's budget", "--lane-budget` or the lane's `budget_usd"),
     };
     let held = match account.held.money {
         MicroUsd(0) => String::new(),
@@ -492,6 +505,27 @@ mod tests {
         let error = put(&unpriced, &of("fast")).await.unwrap_err();
         assert!(error.message.contains("--lane-tokens"), "{error}");
         put(&unpriced, &judge()).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_may_have_another_budget_and_shares_it_with_those_it_hands_work_to() {
+        let fake = Fake::new(|_| good(most() - 1000, 1000));
+        let times =
+            |n: u64| Ceiling { money: Some(MicroUsd(n * most() + most() / 2)), tokens: None };
+        let own = BTreeMap::from([(LaneId::of("rich", 1), times(3))]);
+        let ledger = Ledger::new(Ceilings { lane: times(1), own, ..Ceilings::default() });
+        let metered = Metered::new(fake, ledger, pricing());
+        let of =
+            |lane: LaneId| ModelRequest { purpose: Purpose::Worker { lane, turn: 0 }, ..request() };
+        for (lane, allowed) in [("rich", 3), ("poor", 1)] {
+            let lane = LaneId::of(lane, 1);
+            let asked = [lane.clone(), lane.nested(1), lane.nested(2), lane.nested(1).nested(1)];
+            let mut paid = 0;
+            for lane in asked {
+                paid += u32::from(put(&metered, &of(lane)).await.is_ok());
+            }
+            assert_eq!(paid, allowed, "{lane}");
+        }
     }
 
     // contract R27

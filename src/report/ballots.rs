@@ -16,13 +16,14 @@ pub fn write(page: &mut Page, record: &RunRecord) {
         return;
     }
     page.heading("Ballots");
-    let mut by_judge: BTreeMap<(&JudgeId, &str), Vec<&Ballot>> = BTreeMap::new();
+    let mut by_judge: BTreeMap<(Option<u32>, &JudgeId, &str), Vec<&Ballot>> = BTreeMap::new();
     for ballot in &record.ballots {
-        by_judge.entry((&ballot.judge, &ballot.model)).or_default().push(ballot);
+        by_judge.entry((ballot.duel, &ballot.judge, &ballot.model)).or_default().push(ballot);
     }
-    for ((judge, model), ballots) in by_judge {
+    for ((duel, judge, model), ballots) in by_judge {
         let layer = &ballots[0].origin.layer;
-        page.entry("  ", &format!("{judge} ({layer}) by {model}"), Tone::Plain);
+        let anew = duel.map(|number| format!(", anew after duel {number}")).unwrap_or_default();
+        page.entry("  ", &format!("{judge} ({layer}) by {model}{anew}"), Tone::Plain);
         let mut pairs: BTreeMap<Pair, Vec<&Ballot>> = BTreeMap::new();
         for ballot in &ballots {
             pairs.entry((ballot.left.clone(), ballot.right.clone())).or_default().push(ballot);

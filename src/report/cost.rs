@@ -5,7 +5,8 @@ use super::words;
 use crate::model::{CandidateId, Cost, RunRecord, Saved, duration, grouped};
 
 /// The order in which roles are told.
-const ROLES: [&str; 4] = ["workers", "judges", "synthesizer", "side"];
+const ROLES: [&str; 7] =
+    ["design", "workers", "skeptics", "judges", "duels", "synthesizer", "side"];
 
 /// Writes it.
 pub fn write(page: &mut Page, record: &RunRecord) {

@@ -9,6 +9,7 @@ mod cards;
 mod cost;
 mod decision;
 mod diff;
+mod duels;
 mod gates;
 mod gone;
 mod header;
@@ -39,10 +40,12 @@ pub struct Style {
 pub fn text(record: &RunRecord, style: &Style) -> String {
     let mut page = Page::new(style);
     header::write(&mut page, record);
+    design(&mut page, record);
     lanes::write(&mut page, record);
     candidates::write(&mut page, record);
     gates::write(&mut page, record);
     ballots::write(&mut page, record);
+    duels::write(&mut page, record);
     decision::write(&mut page, record);
     if let Some(capsule) = &record.capsule {
         page.heading("Handed over");
@@ -58,6 +61,17 @@ pub fn text(record: &RunRecord, style: &Style) -> String {
     }
     cost::write(&mut page, record);
     page.finish()
+}
+
+/// The plan that workers were given.
+fn design(page: &mut Page, record: &RunRecord) {
+    let Some(design) = &record.design else { return };
+    page.heading(&format!("Plan for all workers, by {}", design.model));
+    let why = design.why_none.as_ref().map(|why| format!("none: {why}"));
+    let text = design.text.clone().or(why).unwrap_or_default();
+    for paragraph in block(&text).lines().filter(|line| !line.trim().is_empty()) {
+        page.entry("  ", paragraph, Tone::Plain);
+    }
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ fn record() -> RunRecord {
             finalists: 4,
             skeptics: false,
             fix_rounds: 0,
+            duels: None,
         },
         workers: Default::default(),
         worker_limits: WorkerLimits {
@@ -60,6 +61,7 @@ fn record() -> RunRecord {
         seed: 1,
         waive_sandbox: false,
         trust: Vec::new(),
+        design: None,
         side: None,
         prior: 0,
         exclude_from_context: false,
@@ -90,6 +92,9 @@ fn record() -> RunRecord {
         lanes: Vec::new(),
         candidates: Vec::new(),
         ballots: Vec::new(),
+        controls: Vec::new(),
+        duels: Vec::new(),
+        design: None,
         decision: no_winner(NoWinner::NothingPassed, "no candidate passed the gates"),
         warnings: Vec::new(),
         usage: used(12, 45_000),
@@ -204,6 +209,7 @@ fn ballot(judge: &str, pair: [&str; 2], order: Order, choice: Choice, reason: &s
         vetoes: Vec::new(),
         reason: reason.to_owned(),
         evidence: Vec::new(),
+        duel: None,
         usage: Usage::default(),
     }
 }

@@ -33,6 +33,9 @@ pub struct Choice {
     pub scores: Vec<Score>,
     /// The pick, or none, with its evidence. Absent without contenders.
     pub decision: Option<Decision>,
+    /// Why a pick by trust is to be looked at twice: nobody is near it, while the consensus' own pick is
+    /// corroborated.
+    pub trust_doubt: Option<String>,
 }
 
 /// Weighs the contenders, one for each tree, and picks. `trust` may be empty.
@@ -42,7 +45,9 @@ pub fn choose(pool: &[Contender], trust: &[Family]) -> Choice {
         pool.iter().zip(&scores).map(|(of, score)| Rank::new(of, score, trust)).collect();
     ranks.sort_by(Rank::order);
     let decision = ranks.first().map(|_| decide(&ranks, trust));
-    Choice { decision, scores }
+    let trust_doubt = decision.as_ref().and_then(|_| doubt_in_trust(&ranks, trust));
+    let trust_doubt = trust_doubt.map(|text| format!("{}: {text}", ranks[0].of.id));
+    Choice { decision, scores, trust_doubt }
 }
 
 /// A contender's place.

@@ -34,7 +34,7 @@ pub use self::core::{is_core, is_source};
 pub use self::doubt::Doubt;
 pub use self::files::{ChangedFile, group};
 pub use self::fusion::fuse;
-pub use self::syntax::broken;
+pub use self::syntax::{broken, is_unreadable};
 
 #[cfg(test)]
 mod tests;

@@ -2,12 +2,13 @@
 //!
 //! Grammars are tree-sitter's, for the common languages; TOML and JSON are read by their own parsers. A
 //! file that a cap cuts off, or whose language is not known, is never held against anybody. The text is
-//! hostile: files over a size are not parsed, each parse has a cap on its steps (the same on every
-//! machine) and on its time (for scanners that do much in one step), and so has a candidate as a whole.
+//! hostile: files over a size are not parsed, and each parse has a cap on its work, as has a candidate as a
+//! whole. Work is counted, never timed, so that every machine decides the same: the parser's steps, and the
+//! pieces of text that it asks for, since a scanner may read far ahead in one step and do so again and again.
 //! Never here: what a parse error means for the choice.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
 
 use tree_sitter::{Language, Node, ParseOptions, ParseState, Parser};
 
@@ -18,10 +19,15 @@ use super::core::{extension, is_test};
 const LARGEST: usize = 512 << 10;
 /// The most that is parsed of one candidate, both sides counted, in bytes.
 const MOST_BYTES: usize = 8 << 20;
-/// The most steps of one parse, in hundreds; an honest file needs about two for every byte.
-const MOST_STEPS: usize = 100_000;
-/// The longest parse. Only scanners that read far ahead at every step come near it.
-const LONGEST: Duration = Duration::from_secs(2);
+/// The most steps of one parse, in hundreds; an honest file needs about two for every byte, so that the largest
+/// one stays below half of this.
+const MOST_STEPS: usize = 30_000;
+/// The bytes that the parser is given at once.
+const PIECE: usize = 256;
+/// The most pieces of one parse: 50 MB, where an honest one asks for a file a few times over.
+const MOST_PIECES: usize = 200_000;
+/// What all parses of one candidate may cost, in parses that use all they may.
+const PARSES: usize = 4;
 /// More errors of one file are not told apart.
 const MOST_ERRORS: usize = 1000;
 /// More nodes of one file are not looked at when its errors are counted.
@@ -30,15 +36,28 @@ const MOST_NODES: usize = 200_000;
 /// What one candidate may still cost.
 struct Budget {
     bytes: usize,
-    until: Instant,
+    steps: usize,
+    pieces: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { bytes: MOST_BYTES, steps: PARSES * MOST_STEPS, pieces: PARSES * MOST_PIECES }
+    }
 }
 
 /// The first of the changed files, by their order, that parses worse than in the base; test files are
 /// left out. `None` when there is none.
 pub fn broken(files: &[ChangedFile]) -> Option<&str> {
-    let mut budget = Budget { bytes: MOST_BYTES, until: Instant::now() + 4 * LONGEST };
+    let mut budget = Budget::default();
     let worse = |file: &&ChangedFile| !is_test(&file.path) && is_worse(file, &mut budget);
     files.iter().find(worse).map(|file| file.path.as_str())
+}
+
+/// Whether a file does not parse, as far as its language is known and a cap does not cut it off.
+pub fn is_unreadable(path: &str, text: &[u8]) -> bool {
+    let errors = Grammar::of(path).and_then(|of| errors(&of, text, &mut Budget::default()));
+    errors.is_some_and(|errors| errors > 0)
 }
 
 fn is_worse(file: &ChangedFile, budget: &mut Budget) -> bool {
@@ -86,7 +105,7 @@ fn errors(grammar: &Grammar, text: &[u8], budget: &mut Budget) -> Option<usize> 
     }
     budget.bytes = budget.bytes.checked_sub(text.len())?;
     match grammar {
-        Grammar::TreeSitter(language) => parsed(language, text, budget.until),
+        Grammar::TreeSitter(language) => parsed(language, text, budget),
         Grammar::Toml => Some(usize::from(
             toml::from_str::<toml::Table>(std::str::from_utf8(text).ok()?).is_err(),
         )),
@@ -96,21 +115,32 @@ fn errors(grammar: &Grammar, text: &[u8], budget: &mut Budget) -> Option<usize> 
     }
 }
 
-fn parsed(language: &Language, text: &[u8], until: Instant) -> Option<usize> {
+fn parsed(language: &Language, text: &[u8], budget: &mut Budget) -> Option<usize> {
     let mut parser = Parser::new();
     parser.set_language(language).ok()?;
-    let (mut steps, end) = (0usize, until.min(Instant::now() + LONGEST));
+    let (steps, pieces) = (Cell::new(0usize), Cell::new(0usize));
+    let (most_steps, most_pieces) = (budget.steps.min(MOST_STEPS), budget.pieces.min(MOST_PIECES));
+    let is_over = || steps.get() > most_steps || pieces.get() > most_pieces;
     let mut watch = |_: &ParseState| {
-        steps += 1;
-        match steps > MOST_STEPS || Instant::now() > end {
+        steps.set(steps.get() + 1);
+        match is_over() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     };
     let options = ParseOptions::new().progress_callback(&mut watch);
-    let mut read = |at: usize, _| text.get(at..).unwrap_or_default();
-    let tree = parser.parse_with_options(&mut read, None, Some(options))?;
-    Some(count(tree.root_node()))
+    // Whoever used up the pieces sees the end of the text, and so comes to the next step.
+    let mut read = |at: usize, _| {
+        pieces.set(pieces.get() + 1);
+        let rest = if is_over() { None } else { text.get(at..) };
+        rest.map_or(&[][..], |rest| &rest[..rest.len().min(PIECE)])
+    };
+    let tree = parser.parse_with_options(&mut read, None, Some(options));
+    budget.steps = budget.steps.saturating_sub(steps.get());
+    budget.pieces = budget.pieces.saturating_sub(pieces.get());
+    // A text that ended early for the parser says nothing.
+    (!is_over()).then_some(())?;
+    Some(count(tree?.root_node()))
 }
 
 /// The errors below a node, without recursion: the depth is the text's to choose.
@@ -136,6 +166,8 @@ fn count(root: Node<'_>) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     fn file(path: &str, base: Option<&str>, new: &str) -> ChangedFile {
@@ -196,6 +228,31 @@ mod tests {
     }
 
     #[test]
+    fn work_is_counted_and_not_timed() {
+        let rust = Grammar::of("a.rs").unwrap();
+        let honest = "fn f(x: &str) -> u8 { g(x, r#\"a\"#) + 1 }\n".repeat(2000);
+        let spent = |text: &str, mut budget: Budget| {
+            let all = (budget.steps, budget.pieces);
+            let said = errors(&rust, text.as_bytes(), &mut budget);
+            (said, all.0 - budget.steps, all.1 - budget.pieces)
+        };
+        let (said, steps, pieces) = spent(&honest, Budget::default());
+        assert_eq!(said, Some(0));
+        let least = honest.len() / PIECE;
+        assert!((least..20 * least).contains(&pieces), "{pieces} pieces for {least}");
+        assert!(steps > 0 && steps < honest.len() / 10, "{steps}");
+        assert_eq!(spent(&honest, Budget::default()), (said, steps, pieces), "always the same");
+        // What is cut off by either count says nothing, however fast the machine is.
+        let few = |steps, pieces| spent(&honest, Budget { bytes: MOST_BYTES, steps, pieces }).0;
+        assert_eq!((few(steps - 1, pieces), few(steps, pieces - 1)), (None, None));
+        assert_eq!(few(steps, pieces), Some(0));
+        // A scanner that looks for an end that never comes, from every place.
+        let ahead = "r#\"".repeat(150_000);
+        let (_, _, pieces) = spent(&ahead, Budget::default());
+        assert!(pieces <= MOST_PIECES + 2 * MOST_BYTES / PIECE, "{pieces}");
+    }
+
+    #[test]
     fn hostile_text_is_given_up_soon_and_held_against_nobody() {
         let began = Instant::now();
         let large = "fn f( {".repeat(LARGEST / 7 + 1);
@@ -221,7 +278,7 @@ mod tests {
         let all: Vec<ChangedFile> =
             deep.iter().map(|(path, text)| file(path, Some(""), text)).collect();
         let _ = broken(&all);
-        // Each has at most its seconds; hours if a cap did not hold.
+        // Seconds, in all; hours if a cap did not hold.
         assert!(began.elapsed() < Duration::from_secs(300), "{:?}", began.elapsed());
     }
 }

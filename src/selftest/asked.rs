@@ -215,8 +215,9 @@ mod tests {
         let scenarios = crate::selftest::selftests().unwrap();
         let scenario = scenarios.iter().find(|one| one.name == "foreign-text-boundary").unwrap();
         let fenced = Boundary::ALL.into_iter().filter(|boundary| {
-            // What a gate sends back is driven through its fence by `gate-steers-its-worker`.
-            *boundary != Boundary::SteeringOutput
+            // What a gate sends back is driven through its fence by `gate-steers-its-worker`, a duel's test
+            // by `duel-tells`.
+            !matches!(boundary, Boundary::SteeringOutput | Boundary::DuelTest)
                 && matches!(
                     boundary.treatment(),
                     Treatment::Fenced | Treatment::FencedUnlessTrusted

@@ -82,6 +82,7 @@ fn events() -> Vec<RunEvent> {
         vetoes: Vec::new(),
         reason: String::new(),
         evidence: Vec::new(),
+        duel: None,
         usage: Usage::default(),
     };
     let decision = Decision {

@@ -2,8 +2,8 @@
 
 use crate::model::printable::line;
 use crate::model::{
-    Admission, Ballot, CandidateId, CardState, Choice, Decision, Fate, GateReport, LaneId, Order,
-    Outcome, RunEvent, Steer, Stop, Usage, Verdict, duration,
+    Admission, Ballot, CandidateId, CardState, Choice, Decision, Duel, DuelResult, Fate,
+    GateReport, LaneId, Order, Outcome, RunEvent, Steer, Stop, Usage, Verdict, duration,
 };
 
 /// The longest line, in characters: more of a message is in the record.
@@ -42,6 +42,7 @@ pub fn words(event: &RunEvent) -> Option<String> {
         }
         RunEvent::Gated { candidate, report } => gated(candidate, report),
         RunEvent::Balloted { ballot } => balloted(ballot),
+        RunEvent::Dueled { duel } => dueled(duel),
         RunEvent::Warned { warning } => format!("warning: {}", warning.message),
         RunEvent::Decided { decision } => decided(decision),
         RunEvent::Ended { exit, usage, millis } => {
@@ -117,6 +118,20 @@ fn balloted(ballot: &Ballot) -> String {
         Choice::Tie => format!("{judge}: {left} and {right} tie ({order})"),
         Choice::Abstain { reason } => format!("{judge} abstains on {left} and {right}: {reason}"),
     }
+}
+
+fn dueled(duel: &Duel) -> String {
+    let [left, right] = &duel.pair;
+    let what = match &duel.result {
+        DuelResult::Told { passes, fails } => {
+            format!("its test passes on {passes} and fails on {fails}")
+        }
+        DuelResult::Alike { pass: true } => "its test passes on both".to_owned(),
+        DuelResult::Alike { pass: false } => "its test fails on both".to_owned(),
+        DuelResult::Void { reason } => format!("its test does not count: {reason}"),
+        DuelResult::NotWritten { reason } => format!("no test was written: {reason}"),
+    };
+    format!("duel {} of {left} and {right}: {what}", duel.number)
 }
 
 fn decided(decision: &Decision) -> String {

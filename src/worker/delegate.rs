@@ -129,7 +129,7 @@ impl DelegateSubtask {
     ) -> WorkerInput {
         let desk = &self.desk;
         let read_only = parent.read_only || arguments.read_only == Some(true);
-        let lane = LaneId::new(format!("{}+{number}", desk.lane));
+        let lane = desk.lane.nested(number);
         let told =
             Subtask { task: desk.task.clone(), description: arguments.task, read_only, turns: cap };
         let context = ToolContext {

@@ -1,7 +1,8 @@
 //! What a model is writing at this moment, in a few words, for the live view (contract R31).
 //!
-//! Pieces come by the hundred a second; the words are told a few times a second. Nothing of this is kept:
-//! the reply itself is what counts. The words are foreign text.
+//! Pieces come by the hundred a second; the words are told a few times a second, and once a second while no
+//! piece comes, so that the meter beside them is never older. Nothing of this is kept: the reply itself is
+//! what counts. The words are foreign text.
 
 use std::time::Duration;
 
@@ -13,6 +14,9 @@ use crate::model::chat::Delta;
 /// How often the words change, at most.
 const PACE: Duration = Duration::from_millis(250);
 
+/// How often something is told while a model is silent.
+pub const BEAT: Duration = Duration::from_secs(1);
+
 /// How much of a call's arguments is looked at for what the call is about, in bytes.
 const HEAD: usize = 2048;
 
@@ -20,20 +24,50 @@ const HEAD: usize = 2048;
 const TAIL: usize = 60;
 
 /// A reply as it comes in.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Live {
+    text: Text,
+    /// When the last piece came, or the request was made.
+    heard: Instant,
+    told: Option<Instant>,
+    words: String,
+}
+
+/// What of the reply is shown.
+#[derive(Debug, Default)]
+struct Text {
     tool: Option<String>,
     head: String,
     bytes: usize,
     tail: String,
-    told: Option<Instant>,
 }
 
 impl Live {
+    /// For a request that is made at `now`, of which `words` were told.
+    pub fn new(words: String, now: Instant) -> Self {
+        Self { text: Text::default(), heard: now, told: None, words }
+    }
+
     /// Takes a piece; gives new words when it is time for some.
     pub fn take(&mut self, delta: Delta, now: Instant) -> Option<String> {
+        self.heard = now;
         let early = self.told.is_some_and(|told| now < told + PACE);
-        let words = match delta {
+        let words = self.text.take(delta, early)?;
+        self.told = Some(now);
+        self.words.clone_from(&words);
+        Some(words)
+    }
+
+    /// What is told when a second has passed: that the model is silent, unless it is not.
+    pub fn silent(&self, now: Instant) -> Option<String> {
+        let silence = now.saturating_duration_since(self.heard);
+        (silence >= BEAT).then(|| format!("{} (silent for {} s)", self.words, silence.as_secs()))
+    }
+}
+
+impl Text {
+    fn take(&mut self, delta: Delta, early: bool) -> Option<String> {
+        match delta {
             Delta::Restarted => {
                 *self = Self::default();
                 Some("asking again".to_owned())
@@ -57,9 +91,7 @@ impl Live {
                 self.say(&text);
                 (!early).then(|| format!("thinks {}", self.tail))
             }
-        }?;
-        self.told = Some(now);
-        Some(words)
+        }
     }
 
     /// For example `writing edit_file src/lib.rs (1234 bytes)`.
@@ -95,7 +127,8 @@ mod tests {
     // contract R31
     #[test]
     fn arguments_show_as_they_arrive_a_few_times_a_second() {
-        let (mut live, begun) = (Live::default(), Instant::now());
+        let begun = Instant::now();
+        let mut live = Live::new("thinking".to_owned(), begun);
         let at = |millis: u64| begun + Duration::from_millis(millis);
         let start = Delta::ToolStart { name: "edit_file".to_owned() };
         assert_eq!(live.take(start, at(0)).as_deref(), Some("writing edit_file"));
@@ -108,14 +141,15 @@ mod tests {
             told += u32::from(live.take(arguments("é"), at(millis)).is_some());
         }
         assert_eq!(told, 7);
-        assert!(live.head.len() <= HEAD);
+        assert!(live.text.head.len() <= HEAD);
         let last = live.take(arguments("x"), at(9000));
         assert_eq!(last.as_deref(), Some("writing edit_file src/lib.rs (4032 bytes)"));
     }
 
     #[test]
     fn text_is_shown_once_also_after_a_try_that_broke_off() {
-        let (mut live, begun) = (Live::default(), Instant::now());
+        let begun = Instant::now();
+        let mut live = Live::new("thinking".to_owned(), begun);
         let at = |seconds: u64| begun + Duration::from_secs(seconds);
         let say = |text: &str| Delta::Text(text.to_owned());
         assert_eq!(live.take(say("I look\n"), at(0)).as_deref(), Some("says I look "));
@@ -126,5 +160,17 @@ mod tests {
         assert_eq!(long, format!("says {}", "é".repeat(TAIL)));
         let thought = live.take(Delta::Reasoning("hm".to_owned()), at(4)).unwrap();
         assert!(thought.starts_with("thinks ") && thought.ends_with("hm"), "{thought}");
+    }
+
+    #[test]
+    fn silence_is_told_with_the_last_words() {
+        let begun = Instant::now();
+        let mut live = Live::new("thinking".to_owned(), begun);
+        let at = |millis: u64| begun + Duration::from_millis(millis);
+        assert_eq!(live.silent(at(900)), None);
+        assert_eq!(live.silent(at(2000)).as_deref(), Some("thinking (silent for 2 s)"));
+        live.take(Delta::Text("I look".to_owned()), at(2500)).unwrap();
+        assert_eq!(live.silent(at(3000)), None, "it has just spoken");
+        assert_eq!(live.silent(at(5600)).as_deref(), Some("says I look (silent for 3 s)"));
     }
 }

@@ -1,14 +1,15 @@
 //! The loop itself: ask, answer the calls, until `submit` or a reason to stop.
 
 use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::history::{Call, History, result};
 use super::limits::{Limits, SUMMARY_TOKENS, Spent};
-use super::live::Live;
+use super::live::{BEAT, Live};
 use super::{WorkerInput, WorkerOutcome, activity, texts};
 use crate::model::chat::{
     Block, Delta, ModelReply, ModelRequest, Purpose, ReplyStop, Role, ToolChoice,
@@ -190,17 +191,16 @@ impl Loop {
     ) -> Result<ModelReply, ProviderError> {
         let request = self.request(tool_choice, max_output_tokens);
         let turn = self.turns + 1;
-        self.tell("thinking".to_owned(), turn);
+        let begun = "thinking".to_owned();
+        self.tell(begun.clone(), turn);
         let halt = self.input.cancel.child_token();
-        let mut live = Live::default();
-        let mut sink = |delta: Delta| {
-            if let Some(words) = live.take(delta, Instant::now()) {
-                self.tell(words, turn);
-            }
-        };
+        let live = Mutex::new(Live::new(begun, Instant::now()));
+        let show = |words: Option<String>| words.into_iter().for_each(|say| self.tell(say, turn));
+        let mut sink = |delta: Delta| show(lock(&live).take(delta, Instant::now()));
         let called = self.input.provider.call(&request, &mut sink, &halt);
+        let beat = || show(lock(&live).silent(Instant::now()));
         let late = || ProviderError::new(ErrorClass::Cancelled, "the worker was told to stop");
-        let reply = bounded(called, &halt, until).await.ok_or_else(late)??;
+        let reply = beating(bounded(called, &halt, until), beat).await.ok_or_else(late)??;
         self.turns = turn;
         if let Some(letters) = self.input.seat.letters() {
             letters.heard(turn);
@@ -303,6 +303,24 @@ impl Round {
     fn refuse(&mut self, call: &Call, why: &str) {
         self.failed = true;
         self.results.push(result(call, why, true));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for `work`, and calls `beat` once a second meanwhile.
+async fn beating<T>(work: impl Future<Output = T>, beat: impl Fn()) -> T {
+    let mut work = std::pin::pin!(work);
+    let mut beats = interval_at(Instant::now() + BEAT, BEAT);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            _ = beats.tick() => beat(),
+        }
     }
 }
 

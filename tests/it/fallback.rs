@@ -4,8 +4,9 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
+use super::resume::{Bench, CALLS, RUN, answered, decided, journal, record, said};
 use super::support::place::{Done, Place};
-use super::support::server::{Reply, Server};
+use super::support::server::{Reply, Request, Server};
 
 /// The URL of a port that was free a moment ago, and on which nobody listens.
 fn nobody() -> String {
@@ -148,5 +149,81 @@ fn what_the_config_says_of_requests_is_sent_kept_to_and_shown_without_secrets() 
         assert!(doctor.out.contains(words), "{words}: {}", doctor.out);
     }
     assert!(!doctor.out.contains("hush"), "{}", doctor.out);
+    let shown = with_pass(&["run", "x", "--dry-run"]).exits(0).prints(&[
+        &format!("server  own = openai-chat at {}", server.url()),
+        "headers   x-pass (from $OWN_PASS)",
+        "body      {\"reasoning_effort\":\"high\"}",
+        "deadlines connect 10 s, first byte 1 s, idle 120 s, whole 1800 s, answers limited by max_completion_tokens",
+    ]);
+    let plan = with_pass(&["run", "x", "--dry-run", "--json"]).exits(0);
+    let own = &plan.json()["servers"][0];
+    let want = json!([{"name": "x-pass", "env": "OWN_PASS"}]);
+    assert_eq!((&own["headers"], &own["body"]["reasoning_effort"]), (&want, &json!("high")));
+    assert_eq!(
+        (&own["deadlines"]["first_byte"], &own["deadlines"]["whole"]),
+        (&json!(1), &json!(1800))
+    );
+    assert!(!(shown.out + &plan.out).contains("hush"));
     place.run(["run", "x"]).exits(2).says(&["x-pass", "$OWN_PASS"]);
+}
+
+/// Two servers with a model of one name. The first one looks once and then has no credit.
+fn two_servers(bench: &Bench) -> Server {
+    let first = Server::start(|request| {
+        let body = request.json();
+        let messages = body["messages"].as_array().unwrap();
+        if messages.iter().any(|message| message["role"] == "assistant") {
+            return Reply::json(402, r#"{"error":{"message":"the account is empty"}}"#);
+        }
+        let call = json!({"name": "read_file", "arguments": "{\"path\":\"test.sh\"}"});
+        let calls = json!([{"id": "of-the-first", "type": "function", "function": call}]);
+        said(&body, json!({"role": "assistant", "content": null, "tool_calls": calls}))
+    });
+    let servers = provider("first", &first.url()) + &provider("own", &bench.server.url());
+    let judges = "[judges]\nuse = [\"correctness\"]\nmodels = [\"own:judge\"]\n";
+    let lanes = "[lanes.one]\nmodel = \"first:one\"\nfallback = [\"own:one\"]\n[lanes.two]\nmodel = \"own:two\"\n";
+    let gates = "[gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n";
+    bench.place.config(&format!("{servers}{gates}{judges}{lanes}"));
+    first
+}
+
+fn about(server: &Server, task: &str) -> usize {
+    let speaks = |request: &&Request| request.json().to_string().contains(task);
+    server.requests().iter().filter(speaks).count()
+}
+
+#[test]
+fn a_lane_that_fell_back_goes_on_so_after_a_kill_and_pays_nothing_twice() {
+    let bench = Bench::new();
+    let first = two_servers(&bench);
+    bench.run(&RUN).exits(0);
+    assert_eq!((first.requests().len(), bench.asked()), (2, CALLS));
+    let whole = record(&bench.newest());
+    let lane = &whole["lanes"][0];
+    assert_eq!((&lane["model"], &lane["usage"]["calls"]), (&json!("own:one"), &json!(5)));
+    assert_eq!(lane["unanswered"][0]["model"], "first:one");
+    for nth in 1..=CALLS {
+        let task = format!("raise the value ({nth})");
+        let killed = bench.killed_at(&["run", &task, "--no-synth", "-q"], nth);
+        assert_eq!(killed.code, None, "request {nth}: {}", killed.err);
+        bench.place.nothing_alive("killed");
+        let run = bench.newest();
+        let left_behind = journal(&run).iter().any(|line| line["entry"] == "fallback");
+        let before = about(&first, &task);
+        bench.run(&["resume", "-q"]).exits(0);
+        let again = record(&run);
+        assert_eq!(decided(&again), decided(&whole), "{nth}");
+        let lanes = ["model", "unanswered", "usage", "turns"];
+        for what in lanes {
+            assert_eq!(again["lanes"][0][what], whole["lanes"][0][what], "{nth}: {what}");
+        }
+        assert!(!left_behind || about(&first, &task) == before, "{nth}: it was left behind");
+        let answered = answered(&run);
+        assert_eq!(answered.len(), CALLS + 1, "{nth}: each server's answers are its own");
+        assert!(answered.values().all(|times| *times == 1), "{nth}: {answered:?}");
+        let lost = again["resumed"]["possibly_paid_calls"].as_u64().unwrap() as usize;
+        let asked = bench.asked_about(&task);
+        assert!((CALLS..=CALLS + lost).contains(&asked), "{nth}: {asked} calls, {lost} lost");
+        bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    }
 }

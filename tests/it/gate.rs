@@ -1,5 +1,6 @@
 //! The gates for real: the engine's own trees, the warden, cargo and a shell. Contracts C14, C15.
 
+mod duel;
 mod hacks;
 mod told;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::resume::{Bench, RUN, decided, journal, record, said};
+use super::resume::{Bench, RUN, answer, decided, journal, record, said};
 use super::support::server::{Reply, Request, Server};
 
 /// A run of one lane after the other, of which the first is enough.
@@ -118,6 +118,62 @@ fn turns_end_a_lane_and_all_lanes_together() {
     let last_words = summaries(&bench) - 2;
     assert_eq!(bench.asked() - 6 - last_words, 3, "of both together");
     assert!(done["lanes"].to_string().contains("\"iterations\""), "{}", done["lanes"]);
+}
+
+// contract R23 R24
+#[test]
+fn a_lane_has_limits_of_its_own() {
+    let bench = Bench::new();
+    // The config ends with lane two.
+    let with = |own: &str, args: &[&str]| {
+        bench.configure(&bench.server.url(), own);
+        bench.run(&[&RUN[..], args].concat())
+    };
+    let stops = |record: &Value| {
+        let stop = |at: usize| record["lanes"][at]["stop"]["limit"].as_str().map(str::to_owned);
+        (stop(0), stop(1))
+    };
+    let cut = |limit: &str| (None, Some(limit.to_owned()));
+    let plan = with("turns = 2\nbudget_usd = 0.5\ntokens = 900\n", &["--dry-run"]).exits(0);
+    plan.prints(&[
+        "two = own:two x 1\n        each of its workers: $0.5000, 900 tokens, 2 turns\n",
+    ])
+    .prints(&["each worker: 90 turns"]);
+
+    let done = with("turns = 2\n", &["--json"]).exits(0).json();
+    assert_eq!(stops(&done), cut("iterations"));
+    let lanes = &done["plan"]["lanes"];
+    assert_eq!(
+        (lanes[0].get("limits"), &lanes[1]["limits"]["max_tool_iterations"]),
+        (None, &json!(2))
+    );
+    bench.run(&["show"]).exits(0).prints(&["PARTIAL (iterations)"]);
+    bench.run(&["replay"]).exits(0);
+    // A call takes 110 tokens, the next one and the last word no less.
+    let done = with("tokens = 250\n", &["--json"]).exits(0).json();
+    assert_eq!(stops(&done), cut("cost"));
+    let price = "[providers.own.prices]\ntwo = { input = 1.0, output = 1.0 }\n";
+    let done = with(&format!("budget_usd = 0.001\n{price}"), &["--json"]).exits(0).json();
+    assert_eq!((stops(&done), &done["lanes"][1]["usage"]["calls"]), (cut("cost"), &json!(0)));
+    with("budget_usd = 0.001\n", &[]).exits(2).says(&["own:two", "the lane's `tokens`"]);
+    // What the command says bounds every lane; what a file says of every worker does not.
+    let done = with("turns = 50\n[limits]\nmax_tool_iterations = 3\n", &["--json"]).json();
+    assert_eq!(stops(&done), (Some("iterations".to_owned()), None));
+    let done = with("turns = 50\n", &["--lane-turns", "2", "--json"]).json();
+    assert_eq!(done["lanes"][1]["stop"]["limit"], "iterations");
+}
+
+#[test]
+fn a_lane_has_a_time_limit_of_its_own() {
+    let bench = Bench::new();
+    let server = Server::start(|request| match request.json()["model"].as_str() {
+        Some("two") => Reply::silence(),
+        _ => answer(request),
+    });
+    bench.configure(&server.url(), "seconds = 1\n");
+    let done = bench.run(&[&RUN[..], &["--json"]].concat()).exits(0).json();
+    assert_eq!(done["lanes"][0]["stop"]["kind"], "submitted");
+    assert_eq!(done["lanes"][1]["stop"], json!({"kind": "limit", "limit": "time"}));
 }
 
 /// Side calls at a server of their own.

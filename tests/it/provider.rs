@@ -421,6 +421,22 @@ async fn every_deadline_is_kept_and_named() {
     }
 }
 
+#[tokio::test]
+async fn a_connection_that_does_not_come_about_in_time_is_named_and_costs_nothing() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Nobody is let in, and the queue before the door is full: what comes then gets no answer at all.
+    rustix::net::listen(&listener, 0).unwrap();
+    let quick = || std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200));
+    let queue: Vec<_> = std::iter::from_fn(|| quick().ok()).take(100).collect();
+    assert!(queue.len() < 100, "the queue is never full");
+    let mut endpoint = Endpoint::new("test", Wire::OpenaiChat, format!("http://{address}"));
+    endpoint.deadlines = Deadlines { connect: Duration::from_secs(1), ..Deadlines::default() };
+    let error = ask(&*connect(&endpoint).unwrap()).await.unwrap_err();
+    assert_eq!((error.class, error.maybe_charged), (ErrorClass::Timeout, false), "{error}");
+    assert!(error.message.contains("a connection within 1s"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_closes_the_stream() {
     for reply in [Reply::silence(), Reply::sse(events(Wire::OpenaiChat)[..2].concat()).stalled()] {

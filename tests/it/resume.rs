@@ -17,7 +17,7 @@ use super::support::place::{Done, Place, Running, is};
 use super::support::server::{Reply, Request, Server};
 
 /// Requests of a run that is not cut off: four turns of two lanes, and two orders of one pair.
-const CALLS: usize = 10;
+pub(super) const CALLS: usize = 10;
 
 /// A place whose models are a server, and the server.
 pub(super) struct Bench {
@@ -97,7 +97,7 @@ impl Bench {
 pub(super) const RUN: [&str; 4] = ["run", "raise the value", "--no-synth", "-q"];
 
 /// The models: each lane looks, writes its value, looks again and submits; the judge likes the larger.
-fn answer(request: &Request) -> Reply {
+pub(super) fn answer(request: &Request) -> Reply {
     let body = request.json();
     let messages = body["messages"].as_array().unwrap();
     let turns = messages.iter().filter(|message| message["role"] == "assistant").count();
@@ -163,14 +163,17 @@ pub(super) fn journal(run: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Distinct requests with a recorded answer, and how often each was answered.
-fn answered(run: &Path) -> BTreeMap<String, usize> {
+/// Distinct requests with a recorded answer, and how often each was answered, for each server.
+pub(super) fn answered(run: &Path) -> BTreeMap<String, usize> {
     let mut open: Vec<(Value, String)> = Vec::new();
     let mut answered = BTreeMap::new();
     for line in journal(run) {
         let purpose = line["purpose"].clone();
         match line["entry"].as_str().unwrap() {
-            "call_began" => open.push((purpose, line["request"].as_str().unwrap().to_owned())),
+            "call_began" => {
+                let word = |name: &str| line[name].as_str().unwrap().to_owned();
+                open.push((purpose, format!("{} {}", word("provider"), word("request"))));
+            }
             "call_ended" => {
                 let at = open.iter().position(|(asked, _)| *asked == purpose).unwrap();
                 let (_, request) = open.remove(at);

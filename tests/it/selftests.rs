@@ -20,6 +20,7 @@ fn protections_are_proved_by_real_runs() {
     let names = [
         "allowlist",
         "crash-leaves-nothing",
+        "duel-tells",
         "foreign-text-boundary",
         "host-jobs-stay-host",
         "pty-secret-never-stored",

@@ -2,7 +2,8 @@
 //! them and says in the environment where they are; without it every test here is ignored.
 //!
 //! `BAKEOFF_PEER_PROJECT` holds the directory of a real project.
-//! `BAKEOFF_PEER_AIMOCK` and `BAKEOFF_PEER_LLMOCK` hold the servers' base URLs (`http://127.0.0.1:PORT`).
+//! `BAKEOFF_PEER_AIMOCK` and `BAKEOFF_PEER_LLMOCK` hold the servers' base URLs (`http://127.0.0.1:PORT`),
+//! and `BAKEOFF_PEER_LLAMA` that of a real model's, where one was asked for.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,6 +13,7 @@
     reason = "a test that fails may panic, and helpers of tests are no test functions"
 )]
 
+mod llama;
 mod provider;
 mod whole_run;
 

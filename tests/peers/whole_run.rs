@@ -1,5 +1,5 @@
 //! A whole run on a real project: `bakeoff run` on the published package of tokio 1.54.1, with lanes
-//! that ask aimock in both dialects.
+//! that ask aimock in every dialect.
 //!
 //! `run.sh` lets cargo fetch the package (`whole_run/fetch`, pinned by checksum) and says where it is.
 //! The user of this test has added a package `reproduction` with tests of a method that tokio does not
@@ -7,6 +7,7 @@
 //! turns are served only if the turn before got the right answer out of the tools:
 //!
 //! - `careful` (OpenAI chat) searches, reads, edits, looks at its diff, submits: the whole task.
+//! - `thorough` (OpenAI responses) reasons, reads two files at once, and comes to the same tree.
 //! - `brief` (Anthropic) has an edit refused, sends a patch, submits: right, and without documentation.
 //! - `hasty` (Anthropic) typechecks, and drops the new value when the cell is empty. The judges would
 //!   choose it over both others; the tests keep it from them.
@@ -32,10 +33,11 @@ const TASK: &str = "Add `OnceCell::replace(&mut self, value: T) -> Option<T>` to
                     the cell, whether the cell held one or not, and gives back the old one. See reproduction/tests.";
 
 /// The environment variable and the key of each provider of the run.
-const KEYS: [(&str, &str); 3] = [
+const KEYS: [(&str, &str); 4] = [
     ("CHAT_KEY", "sk-chat-9f1c7be04d52a683"),
     ("MESSAGES_KEY", "sk-ant-messages-77ab03c95e18d264"),
     ("BENCH_KEY", "bench-55d0e6a91f3b8c72"),
+    ("RESPONSES_KEY", "sk-responses-3c8d1e70b92f46a5"),
 ];
 
 /// What tells the candidates apart, as the judges like them best first.
@@ -79,7 +81,8 @@ impl Place {
         };
         let config = provider("chat", "openai-chat", &aimock, KEYS[0].0)
             + &provider("messages", "anthropic", &aimock, KEYS[1].0)
-            + &provider("bench", "openai-chat", judges, KEYS[2].0);
+            + &provider("bench", "openai-chat", judges, KEYS[2].0)
+            + &provider("responses", "openai-responses", &aimock, KEYS[3].0);
         fs::write(self.home.join("config/bakeoff/config.toml"), config).unwrap();
     }
 }
@@ -175,13 +178,15 @@ fn contents(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     all
 }
 
-/// The judges: of two changes they prefer the one with the better liked text.
+/// The judges: of two changes they prefer the one with the better liked text. As skeptics they refute nothing.
 fn judge(request: &Request) -> Reply {
     let body = request.json();
     let question =
         body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
     let nonce = question.rsplit("\"nonce\": \"").next().unwrap().split('"').next().unwrap();
-    let (first, second) = question.split_once("\n# SECOND\n").expect("two candidates");
+    let Some((first, second)) = question.split_once("\n# SECOND\n") else {
+        return said(&body, &json!({"nonce": nonce, "refuted": []}));
+    };
     let first = first.split_once("\n# FIRST\n").expect("two candidates").1;
     let liked =
         [HASTY, CAREFUL, BRIEF].into_iter().find(|it| first.contains(it) != second.contains(it));
@@ -190,7 +195,11 @@ fn judge(request: &Request) -> Reply {
     let verdict = json!({
         "nonce": nonce, "choice": choice, "reason": "It says how to use it.", "evidence": [liked], "vetoes": [],
     });
-    let message = json!({"role": "assistant", "content": verdict.to_string()});
+    said(&body, &verdict)
+}
+
+fn said(body: &Value, words: &Value) -> Reply {
+    let message = json!({"role": "assistant", "content": words.to_string()});
     let answer = json!({
         "id": "judged", "object": "chat.completion", "created": 0, "model": body["model"],
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
@@ -241,6 +250,7 @@ fn check_lanes(record: &Value) {
         ("careful/1", "chat:gpt-5", 4, 20_900, 470),
         ("brief/1", "messages:claude-sonnet-4-5", 4, 20_300, 480),
         ("hasty/1", "messages:claude-haiku-4-5", 3, 14_600, 270),
+        ("thorough/1", "responses:gpt-5-codex", 3, 15_600, 430),
     ];
     for ((lane, model, turns, input, output), row) in
         lanes.into_iter().zip(record["lanes"].as_array().unwrap())
@@ -260,6 +270,7 @@ fn check_lanes(record: &Value) {
         ("/v1/chat/completions", "gpt-5", 4),
         ("/v1/messages", "claude-haiku-4-5", 3),
         ("/v1/messages", "claude-sonnet-4-5", 4),
+        ("/v1/responses", "gpt-5-codex", 3),
     ];
     let expected =
         expected.map(|(path, model, count)| ((path.to_owned(), model.to_owned()), count));
@@ -280,6 +291,9 @@ fn check_gates(record: &Value) {
         assert!(all.values().all(|verdict| verdict == "pass"), "{lane}: {all:?}");
         assert!(all.contains_key("typecheck") && all.contains_key("test"), "{lane}: {all:?}");
     }
+    let (careful, thorough) = (candidate(record, "careful/1"), candidate(record, "thorough/1"));
+    assert_eq!(thorough["admission"]["tree"], careful["admission"]["tree"]);
+    assert_eq!(thorough["same_as"], careful["candidate"]["id"]);
     let hasty = verdicts("hasty/1");
     assert_eq!(
         (hasty["typecheck"].as_str(), hasty["test"].as_str()),
@@ -296,6 +310,7 @@ fn run(place: &Place, flags: &[&str]) -> Value {
         "careful=chat:gpt-5",
         "brief=messages:claude-sonnet-4-5",
         "hasty=messages:claude-haiku-4-5",
+        "thorough=responses:gpt-5-codex",
     ];
     let mut arguments = vec!["run", TASK, "-C", place.repository.to_str().unwrap()];
     arguments.extend(lanes.iter().flat_map(|lane| ["--lane", lane]));
@@ -349,7 +364,7 @@ fn check_diff(place: &Place, tree: &Value) {
 
 #[test]
 #[ignore = "needs peers started by tests/peers/run.sh"]
-fn a_real_project_in_both_dialects_to_a_diff_that_git_applies() {
+fn a_real_project_in_every_dialect_to_a_diff_that_git_applies() {
     let judges = Server::start(judge);
     let place = Place::new();
     place.configure(&judges.url());

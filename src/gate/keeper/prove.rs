@@ -23,12 +23,17 @@ type Ran = (Outcome, Result<Vec<String>, RepoError>);
 const OWN_TIMES: u32 = 4;
 const OWN_LEAST: Duration = Duration::from_secs(60);
 
+/// How long a run with new tests in place may take, by what the base's tests took.
+pub(super) fn longest(base: Duration, limit: Duration) -> Duration {
+    (base * OWN_TIMES).max(OWN_LEAST).min(limit)
+}
+
 /// What every run of one gate is given.
-struct Given<'a> {
-    work: &'a Work<'a>,
-    layer: Option<Layer>,
-    events: &'a EventSink,
-    cancel: &'a CancellationToken,
+pub(super) struct Given<'a> {
+    pub(super) work: &'a Work<'a>,
+    pub(super) layer: Option<Layer>,
+    pub(super) events: &'a EventSink,
+    pub(super) cancel: &'a CancellationToken,
 }
 
 /// The candidate's own tests: the run on the candidate, and what it and the one on the base come to.
@@ -84,7 +89,7 @@ impl Gatekeeper {
     }
 
     /// A command in a fresh tree. The inner error says why it could not run.
-    async fn in_tree(
+    pub(super) async fn in_tree(
         &self,
         given: &Given<'_>,
         work: &Work<'_>,
@@ -149,7 +154,7 @@ impl Gatekeeper {
         if !verdict.is_pass() && !verdict.is_contested() {
             return Ok(None);
         }
-        let wall = (before.elapsed * OWN_TIMES).max(OWN_LEAST).min(given.work.wall);
+        let wall = longest(before.elapsed, given.work.wall);
         let work = Work { label: "own tests", wall, ..*given.work };
         let (here, _) = match self.in_tree(given, &work, own).await? {
             Ok(ran) => ran,

@@ -28,9 +28,11 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::depend::root;
+pub use self::rules::is_test_path;
 use self::rules::{Class, Commands};
 pub use self::tests_of::{ChangedTest, Tests, Touch};
 use self::tree::{Change, Leaf};
+pub use self::tree::{tests_near, text as text_at};
 use crate::model::{Flag, GatePlan, TreeId};
 use crate::patch::{StoreError, TreeStore};
 

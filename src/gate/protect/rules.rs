@@ -456,6 +456,12 @@ fn any(
     Ok(false)
 }
 
+/// Whether a path is one that tests, or what belongs to them, are kept at.
+pub fn is_test_path(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    is_test(&parts, parts.last().copied().unwrap_or(""))
+}
+
 /// Whether a file of the base is a test or belongs to tests.
 fn is_test(parts: &[&str], name: &str) -> bool {
     const DIRS: [&str; 6] = ["tests", "__tests__", "__snapshots__", "__mocks__", "testdata", "e2e"];

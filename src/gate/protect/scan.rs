@@ -28,6 +28,7 @@ impl Work<'_> {
             self.flag("weakens-tests", path, detail);
         }
         let near = tree::tests_near(self.store, self.base, path)?;
+        let near: Vec<String> = near.into_iter().map(|(_, text)| text).collect();
         if fits::fits(path, &old, &new, &near) {
             let detail =
                 "answers what a test expects for just the values that the test uses".to_owned();

@@ -146,13 +146,13 @@ pub fn text(
     Ok(None)
 }
 
-/// Texts of the base's tests that may be of a source file: those beside it and in the directories of tests
+/// Paths and texts of the base's tests that may be of a source file: those beside it and in the directories of tests
 /// above it whose names hold its own, and in Rust the file itself. At most 40.
 pub fn tests_near(
     store: &dyn TreeStore,
     base: &TreeId,
     path: &str,
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Vec<(String, String)>, StoreError> {
     const DIRS: [&str; 4] = ["tests", "test", "__tests__", "spec"];
     let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.split('.').next().unwrap_or(name);
@@ -177,7 +177,8 @@ pub fn tests_near(
                 name.ends_with(".rs") && (file == name || is_tests) && file.ends_with(".rs");
             if (is_meant || in_rust) && entry.mode != DIRECTORY && entry.mode != SUBMODULE {
                 let bytes = store.blob(&entry.id)?;
-                found.extend(String::from_utf8(bytes).ok());
+                let path = if dir.is_empty() { file } else { format!("{dir}/{file}") };
+                found.extend(String::from_utf8(bytes).ok().map(|text| (path, text)));
             }
             if found.len() >= 40 {
                 return Ok(found);

@@ -166,6 +166,7 @@ impl Question<'_> {
             vetoes: Vec::new(),
             reason: String::new(),
             evidence: Vec::new(),
+            duel: self.duel,
             usage,
         }
     }

@@ -16,14 +16,16 @@ use futures_util::{FutureExt, StreamExt};
 use tokio_util::sync::CancellationToken;
 
 use super::definition::Judge;
+use super::duel::DuelText;
 use super::facts::Finalist;
 use super::steering::steering;
+use super::tally::Voter;
 use crate::fence::Fencer;
-use crate::model::{Ballot, CandidateId, EventSink, ModelRef, Usage};
+use crate::model::{Ballot, CandidateId, EventSink, ModelRef, Order, Usage};
 use crate::prompt::{JudgeSystem, PromptError, Templates};
 use crate::provider::{Provider, ProviderError};
 use ask::{Broken, ask};
-use question::{Question, seats};
+use question::{Question, Seat, seats};
 
 /// A model that answers for judges.
 #[derive(Clone)]
@@ -48,6 +50,8 @@ pub struct PanelInput<'a> {
     pub templates: &'a Templates,
     /// The run's fencer; nonces come from it too.
     pub fencer: &'a Fencer,
+    /// Duels' tests that judges are to see.
+    pub duels: &'a [DuelText],
     /// How many questions may be open at once.
     pub max_parallel: usize,
     /// The largest reply, in tokens.
@@ -93,11 +97,48 @@ impl Panel {
 /// before any model is asked.
 pub async fn panel(input: &PanelInput<'_>) -> Result<Panel, PromptError> {
     let steering = steering(input.task, input.finalists);
-    let seats = seats(input);
+    let mut panel = Panel::default();
+    for (ballot, error) in hear(input, &seats(input), &steering).await? {
+        panel.ballots.push(ballot);
+        panel.errors.extend(error);
+    }
+    Ok(Panel { steering, ..panel })
+}
+
+/// Asks some voters about one pair in one order; in the voters' order. Nobody is told of it.
+///
+/// # Errors
+/// A [`PromptError`] when a judge's template can't be rendered.
+pub(super) async fn compare(
+    input: &PanelInput<'_>,
+    pair: [&Finalist; 2],
+    order: Order,
+    voters: &BTreeSet<Voter>,
+) -> Result<Vec<Ballot>, PromptError> {
+    let steering = steering(input.task, input.finalists);
+    let silence = EventSink::none();
+    let input = PanelInput { events: &silence, ..*input };
+    let seat = |(id, model): &Voter| {
+        let judge = input.judges.iter().find(|judge| judge.id == *id)?;
+        let model = input.models.iter().find(|one| one.name.to_string() == *model)?;
+        Some(Seat { judge, model, left: pair[0], right: pair[1], order })
+    };
+    let seats: Vec<Seat<'_>> = voters.iter().filter_map(seat).collect();
+    let heard = hear(&input, &seats, &steering).await?;
+    Ok(heard.into_iter().map(|(ballot, _)| ballot).collect())
+}
+
+type Heard = Vec<(Ballot, Option<ProviderError>)>;
+
+async fn hear(
+    input: &PanelInput<'_>,
+    seats: &[Seat<'_>],
+    steering: &BTreeSet<CandidateId>,
+) -> Result<Heard, PromptError> {
     let system = input.templates.render(&JudgeSystem, input.fencer)?.text;
     let questions: Vec<Question> = seats
         .iter()
-        .map(|seat| Question::new(input, seat, &system, &steering))
+        .map(|seat| Question::new(input, seat, &system, steering))
         .collect::<Result<_, _>>()?;
     let broken = Broken::default();
     // Boxed one by one: the compiler can't show that a lazy map over borrowed questions is `Send`.
@@ -105,14 +146,7 @@ pub async fn panel(input: &PanelInput<'_>) -> Result<Panel, PromptError> {
     for question in questions {
         asked.push(ask(input, question, &broken).boxed());
     }
-    let answers: Vec<(Ballot, Option<ProviderError>)> =
-        stream::iter(asked).buffered(input.max_parallel.max(1)).collect().await;
-    let mut panel = Panel { steering, ..Panel::default() };
-    for (ballot, error) in answers {
-        panel.ballots.push(ballot);
-        panel.errors.extend(error);
-    }
-    Ok(panel)
+    Ok(stream::iter(asked).buffered(input.max_parallel.max(1)).collect().await)
 }
 
 #[cfg(test)]

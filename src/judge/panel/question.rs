@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::{JudgeModel, PanelInput};
 use crate::judge::definition::{Judge, LooksAt};
+use crate::judge::duel::duel_views;
 use crate::judge::facts::{Finalist, view};
 use crate::model::chat::{Message, ModelRequest, Purpose, ToolChoice};
 use crate::model::{CandidateId, Order};
@@ -14,11 +15,11 @@ use crate::prompt::{JudgeTask, PromptError};
 
 /// One judge, one pair, one order, one model.
 pub(super) struct Seat<'a> {
-    judge: &'a Judge,
-    model: &'a JudgeModel,
-    left: &'a Finalist,
-    right: &'a Finalist,
-    order: Order,
+    pub(super) judge: &'a Judge,
+    pub(super) model: &'a JudgeModel,
+    pub(super) left: &'a Finalist,
+    pub(super) right: &'a Finalist,
+    pub(super) order: Order,
 }
 
 impl<'a> Seat<'a> {
@@ -70,6 +71,8 @@ pub(super) struct Question<'a> {
     pub(super) ids: [&'a CandidateId; 2],
     pub(super) shown: [&'a Finalist; 2],
     pub(super) order: Order,
+    /// The duel that its judge is told of.
+    pub(super) duel: Option<u32>,
     pub(super) ballot: [String; 2],
     pub(super) nonce: String,
     pub(super) system: String,
@@ -108,6 +111,7 @@ impl<'a> Question<'a> {
             veto: judge.veto.clone(),
             task: input.task.filter(|_| judge.looks_at(LooksAt::Task)).map(str::to_owned),
             candidates: [see(first, "FIRST"), see(second, "SECOND")],
+            duels: duel_views(input.duels),
             nonce: nonce.clone(),
         };
         Ok(Self {
@@ -116,6 +120,7 @@ impl<'a> Question<'a> {
             ids: [&seat.left.id, &seat.right.id],
             shown,
             order: seat.order,
+            duel: input.duels.last().map(|duel| duel.number),
             ballot,
             nonce,
             system: system.to_owned(),

@@ -18,6 +18,8 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use field::{Field, standings};
+pub use voices::Voter;
+pub(super) use voices::decided;
 use voices::{is_vetoed, pairs, vetoes, voices};
 
 use super::definition::Judge;
@@ -35,6 +37,9 @@ pub struct TallyRules {
     /// Finalists whose text speaks to its readers (see [`steering`](super::steering())): what judges say
     /// for them can't be trusted, so they can't win by it.
     pub steering: BTreeSet<CandidateId>,
+    /// Judges, each with its model, that length sways: they count as abstaining (see
+    /// [`control`](super::control())).
+    pub void: BTreeSet<Voter>,
 }
 
 impl TallyRules {
@@ -49,6 +54,7 @@ impl TallyRules {
             veto_judges: vetoing.map(|judge| judge.id.clone()).collect(),
             threshold: Self::THRESHOLD,
             steering: BTreeSet::new(),
+            void: BTreeSet::new(),
         }
     }
 }
@@ -140,7 +146,14 @@ pub struct Tally {
 /// Adds up `ballots` on the pairs of `finalists`. Ballots on others are left out.
 pub fn tally(finalists: &[CandidateId], ballots: &[Ballot], rules: &TallyRules) -> Tally {
     let finalists: BTreeSet<&CandidateId> = finalists.iter().collect();
-    let voices = voices(&finalists, ballots);
+    let mut voices = voices(&finalists, ballots);
+    for voters in voices.values_mut() {
+        voters.iter_mut().filter(|(voter, _)| rules.void.contains(*voter)).for_each(
+            |(_, voice)| {
+                voice.silence();
+            },
+        );
+    }
     let pairs = pairs(&finalists, &voices, rules);
     let vetoes = vetoes(&voices, rules);
     let standings = standings(&finalists, &pairs, &vetoes);
@@ -158,7 +171,10 @@ pub fn tally(finalists: &[CandidateId], ballots: &[Ballot], rules: &TallyRules) 
         }
     };
     let closest = standings.iter().take(2).map(|standing| standing.candidate.clone()).collect();
-    let reason = doubt_in_words(doubt, &standings);
+    let mut reason = doubt_in_words(doubt, &standings);
+    if !rules.void.is_empty() {
+        reason.push_str("; the word of judges that are swayed by length, or could not be cleared of it, does not count");
+    }
     Tally { outcome: TallyOutcome::NoConfidentChoice { doubt, closest }, reason, pairs, standings }
 }
 

@@ -18,6 +18,7 @@ fn ballot(judge: usize, left: usize, right: usize, order: Order, choice: Choice)
         vetoes: Vec::new(),
         reason: String::new(),
         evidence: Vec::new(),
+        duel: None,
         usage: Usage::default(),
     }
 }
@@ -44,6 +45,7 @@ fn rules(judges: usize) -> TallyRules {
         veto_judges: ids().take(3).collect(),
         threshold: TallyRules::THRESHOLD,
         steering: BTreeSet::new(),
+        void: BTreeSet::new(),
     }
 }
 
@@ -152,6 +154,27 @@ proptest! {
         }
         // It can only add doubt.
         prop_assert!(winner(&after).is_none() || winner(&after) == winner(&before));
+    }
+
+    #[test]
+    fn a_void_judge_has_no_say_whatever_it_says(
+        (candidates, judges, ballots) in a_panel(),
+        other in prop::collection::vec(choice(), 64),
+    ) {
+        let (ids, mut rules) = (ids(candidates), rules(judges));
+        let of_void = |ballot: &Ballot| ballot.judge.as_str() == "j0";
+        rules.void = [(JudgeId::new("j0"), "p:m".to_owned())].into();
+        let mut choices = other.into_iter().cycle();
+        let mut changed = ballots.clone();
+        for ballot in changed.iter_mut().filter(|ballot| of_void(ballot)) {
+            ballot.choice = choices.next().unwrap();
+            ballot.vetoes = vec![ballot.left.clone(), ballot.right.clone()];
+        }
+        prop_assert_eq!(tally(&ids, &changed, &rules), tally(&ids, &ballots, &rules));
+        // It was asked, so that its silence weighs: nobody wins by it.
+        let without: Vec<Ballot> = ballots.iter().filter(|ballot| !of_void(ballot)).cloned().collect();
+        let (count, free) = (tally(&ids, &ballots, &rules), tally(&ids, &without, &rules));
+        prop_assert!(winner(&count).is_none() || winner(&count) == winner(&free));
     }
 
     #[test]

@@ -38,6 +38,11 @@ impl Voice {
         }
     }
 
+    /// Takes back all that was said.
+    pub(super) fn silence(&mut self) {
+        *self = Self::default();
+    }
+
     fn vetoes(&self) -> BTreeSet<CandidateId> {
         let of = |order| self.vetoes.get(&order).cloned().unwrap_or_default();
         of(Order::Forward).intersection(&of(Order::Reverse)).cloned().collect()
@@ -54,7 +59,26 @@ pub(super) fn one(words: &BTreeSet<Word>) -> Word {
 }
 
 pub(super) type Pair = (CandidateId, CandidateId);
-pub(super) type Voter = (JudgeId, String);
+/// A judge with the model that answered for it, as `PROVIDER:MODEL`.
+pub type Voter = (JudgeId, String);
+
+/// Every voice that decided a pair: whose it was, whom it took and whom it left.
+pub(in crate::judge) fn decided(
+    finalists: &BTreeSet<&CandidateId>,
+    ballots: &[Ballot],
+) -> Vec<(Voter, CandidateId, CandidateId)> {
+    let mut all = Vec::new();
+    for ((left, right), voters) in voices(finalists, ballots) {
+        for (voter, voice) in voters {
+            match voice.word() {
+                Word::Left => all.push((voter, left.clone(), right.clone())),
+                Word::Right => all.push((voter, right.clone(), left.clone())),
+                Word::Tie | Word::Abstain => {}
+            }
+        }
+    }
+    all
+}
 
 pub(super) fn voices(
     finalists: &BTreeSet<&CandidateId>,

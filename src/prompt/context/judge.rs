@@ -1,5 +1,6 @@
 //! What a judge is told.
 
+use super::duel::DuelView;
 use super::{ANSWER_BYTES, DIFF_BYTES, Fields, GATE_BYTES, QUOTE_BYTES, lines, optional, trusted};
 use crate::fence::{Boundary, FenceOptions, Keep, Untrusted};
 use crate::prompt::{Field, PromptContext};
@@ -102,6 +103,16 @@ pub struct CandidateView {
 }
 
 impl CandidateView {
+    /// Its name, its facts and its change: for a reader that is to see none of its author's words.
+    pub(super) fn change_fields(&self) -> Fields {
+        let diff = Untrusted::at(Boundary::Diff, &self.name, &self.diff);
+        vec![
+            ("name", trusted(&self.name)),
+            ("facts", lines(&self.facts)),
+            ("diff", Field::Cut(diff, FenceOptions::cut(DIFF_BYTES, Keep::Ends))),
+        ]
+    }
+
     /// The fields of a candidate, in the order in which templates show them.
     pub(super) fn fields(&self) -> Fields {
         let foreign = |boundary, which: &str, text: &str, max, keep| {
@@ -156,6 +167,8 @@ pub struct JudgeTask {
     pub task: Option<String>,
     /// The two candidates, in the order shown.
     pub candidates: [CandidateView; 2],
+    /// Tests that told these two apart, or did not.
+    pub duels: Vec<DuelView>,
     /// What the reply has to repeat.
     pub nonce: String,
 }
@@ -174,6 +187,7 @@ impl PromptContext for JudgeTask {
             ("veto", optional(self.veto.as_deref())),
             ("task", optional(self.task.as_deref().map(str::trim))),
             ("candidates", Field::List(candidates)),
+            ("duels", Field::List(self.duels.iter().map(DuelView::fields).collect())),
             ("nonce", trusted(&self.nonce)),
         ]
     }

@@ -3,12 +3,16 @@
 //! Lives here: what a prompt may hold, and how long each foreign part of it may be.
 //! Never here: wording, which is in `prompts/`.
 
+mod design;
+mod duel;
 mod judge;
 mod nested;
 mod side;
 mod synth;
 mod worker;
 
+pub use design::{DesignSystem, DesignTask};
+pub use duel::{DuelSystem, DuelTask, DuelView};
 pub use judge::{
     CandidateView, GateView, JudgeRetry, JudgeSystem, JudgeTask, SkepticSystem, SkepticTask,
 };
@@ -32,6 +36,8 @@ pub(crate) const ANSWER_BYTES: usize = 4 << 10;
 pub(crate) const INSTRUCTIONS_BYTES: usize = 32 << 10;
 /// The most bytes of one file of the base in one prompt.
 pub(crate) const FILE_BYTES: usize = 96 << 10;
+/// The most bytes of the paths of a repository in one prompt.
+pub(crate) const LAYOUT_BYTES: usize = 16 << 10;
 /// The most bytes of what one earlier run left in one prompt.
 pub(crate) const PRIOR_BYTES: usize = 4 << 10;
 /// The most bytes of a task that is named or summed up.
@@ -64,6 +70,13 @@ fn trusted(text: impl Into<String>) -> Field {
 
 fn optional(text: Option<&str>) -> Field {
     text.map_or(Field::Absent, trusted)
+}
+
+/// A file of the base: its path stands in the fence, too.
+fn base_file(file: &SynthFile) -> Fields {
+    let body = format!("path: {}\n\n{}", file.path, file.contents);
+    let text = Untrusted::at(Boundary::BaseFile, &file.path, body);
+    vec![("contents", Field::Cut(text, FenceOptions::cut(FILE_BYTES, Keep::Ends)))]
 }
 
 /// A gate that failed; `label` tells its output from others in the same prompt.

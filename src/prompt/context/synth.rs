@@ -1,7 +1,7 @@
 //! What the synthesizer is told.
 
 use super::judge::{CandidateView, quoted};
-use super::{FILE_BYTES, Fields, QUOTE_BYTES, failed_gate, lines, optional, trusted};
+use super::{Fields, QUOTE_BYTES, base_file, failed_gate, lines, optional, trusted};
 use crate::fence::{Boundary, FenceOptions, Keep, Untrusted};
 use crate::prompt::{Field, PromptContext};
 
@@ -63,11 +63,6 @@ impl PromptContext for SynthTask {
             let reason = Field::Cut(reason, FenceOptions::cut(QUOTE_BYTES, Keep::Head));
             vec![("fact", trusted(&ballot.fact)), ("reason", reason)]
         };
-        let file = |file: &SynthFile| {
-            let body = format!("path: {}\n\n{}", file.path, file.contents);
-            let text = Untrusted::at(Boundary::BaseFile, &file.path, body);
-            vec![("contents", Field::Cut(text, FenceOptions::cut(FILE_BYTES, Keep::Ends)))]
-        };
         vec![
             ("task", optional(self.task.as_deref().map(str::trim))),
             (
@@ -76,7 +71,7 @@ impl PromptContext for SynthTask {
             ),
             ("ballots", Field::List(self.ballots.iter().map(ballot).collect())),
             ("standing", lines(&self.standing)),
-            ("files", Field::List(self.files.iter().map(file).collect())),
+            ("files", Field::List(self.files.iter().map(base_file).collect())),
         ]
     }
 }

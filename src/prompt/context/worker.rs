@@ -1,7 +1,7 @@
 //! What a worker is told.
 
 use super::{Fields, INSTRUCTIONS_BYTES, PRIOR_BYTES, failed_gate, inline, optional, trusted};
-use crate::fence::{Boundary, FenceOptions, Keep, STEERING, Untrusted};
+use crate::fence::{BLOCKS, Boundary, FenceOptions, Keep, STEERING, Untrusted, neutralise};
 use crate::prompt::{Field, PromptContext};
 
 /// The system prompt of every worker. It has no field, so that it is the same bytes for every lane
@@ -31,6 +31,21 @@ pub enum Instructions {
     Untrusted(String),
 }
 
+impl Instructions {
+    /// The text, in a fence unless it is trusted, and whether it is.
+    pub(super) fn fields(&self) -> (Field, Field) {
+        match self {
+            Self::None => (Field::Absent, Field::Flag(false)),
+            Self::Trusted(text) => (trusted(text.trim_end()), Field::Flag(true)),
+            Self::Untrusted(text) => {
+                let text = Untrusted::at(Boundary::RepositoryInstructions, "AGENTS.md", text);
+                let options = FenceOptions::cut(INSTRUCTIONS_BYTES, Keep::Head);
+                (Field::Cut(text, options), Field::Flag(false))
+            }
+        }
+    }
+}
+
 /// A gate that a candidate will have to pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateCommand {
@@ -38,6 +53,12 @@ pub struct GateCommand {
     pub name: String,
     /// The command line: the operator's, or found from the base commit, so perhaps the repository's.
     pub command: String,
+}
+
+impl GateCommand {
+    pub(super) fn fields(&self) -> Fields {
+        vec![("name", trusted(&self.name)), ("command", trusted(inline(&self.command)))]
+    }
 }
 
 /// A worker's first message.
@@ -53,6 +74,8 @@ pub struct WorkerTask {
     pub dir: String,
     /// What earlier runs of the same repository left, the newest first: foreign.
     pub prior: Vec<String>,
+    /// The plan of the design step: an instruction by design (contract C26), a model's words.
+    pub design: Option<String>,
     /// The attempt's nudge, see [`variation`](crate::prompt::variation).
     pub hint: Option<String>,
 }
@@ -63,31 +86,27 @@ impl PromptContext for WorkerTask {
     }
 
     fn fields(&self) -> Fields {
-        let gate = |gate: &GateCommand| {
-            vec![("name", trusted(&gate.name)), ("command", trusted(inline(&gate.command)))]
-        };
-        let (instructions, are_trusted) = match &self.instructions {
-            Instructions::None => (Field::Absent, false),
-            Instructions::Trusted(text) => (trusted(text.trim_end()), true),
-            Instructions::Untrusted(text) => {
-                let text = Untrusted::at(Boundary::RepositoryInstructions, "AGENTS.md", text);
-                (Field::Cut(text, FenceOptions::cut(INSTRUCTIONS_BYTES, Keep::Head)), false)
-            }
-        };
+        let (instructions, are_trusted) = self.instructions.fields();
         let dir = Some(inline(&self.dir)).filter(|dir| !dir.is_empty());
         vec![
             ("task", trusted(self.task.trim())),
             ("instructions", instructions),
-            ("instructions_are_trusted", Field::Flag(are_trusted)),
-            ("gates", Field::List(self.gates.iter().map(gate).collect())),
+            ("instructions_are_trusted", are_trusted),
+            ("gates", Field::List(self.gates.iter().map(GateCommand::fields).collect())),
             ("dir", optional(dir.as_deref())),
             (
                 "prior",
                 Field::List(self.prior.iter().map(|run| vec![("text", prior(run))]).collect()),
             ),
+            ("design", optional(self.design.as_deref().map(plan).as_deref())),
             ("hint", optional(self.hint.as_deref())),
         ]
     }
+}
+
+/// A plan is no fence's inside, so nothing in it may look like one, nor end a block of the prompt.
+fn plan(text: &str) -> String {
+    neutralise(text.trim(), &BLOCKS.map(String::from)).text
 }
 
 /// An earlier run's words: they can end no block of the prompt (contract C27).

@@ -113,8 +113,10 @@ pub(super) fn names_unknown(message: &str, field: &str) -> bool {
     message.contains(field) && WORDS.iter().any(|word| message.contains(word))
 }
 
+/// Azure's own hosts, those of its cloud for governments included.
 fn is_azure(url: &Url) -> bool {
-    url.host_str().is_some_and(|host| host.ends_with(".azure.com"))
+    let ends = |host: &str| host.ends_with(".azure.com") || host.ends_with(".azure.us");
+    url.host_str().is_some_and(ends)
 }
 
 fn is_first_party(url: &Url) -> bool {

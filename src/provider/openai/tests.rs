@@ -1,9 +1,11 @@
 //! Transcripts as the servers' documents describe them, and the requests that answer them.
 
+use reqwest::Url;
 use serde_json::{Map, Value, json};
 
 use super::request::{Options, body};
 use super::stream::Stream;
+use super::{auth, is_first_party};
 use crate::model::chat::{
     Block, Delta, Message, ModelReply, ModelRequest, ReplyStop, Role, ToolChoice,
 };
@@ -145,6 +147,42 @@ fn stops_are_told_apart() {
     assert_eq!(stop(json!({"content": "x"}), "tool_calls"), ReplyStop::EndTurn);
     assert_eq!(stop(json!({"content": "x"}), "odd"), ReplyStop::Other("odd".into()));
     assert_eq!(ok(&answer(&[json!({"refusal": "I can't."})], "stop")).text(), "I can't.");
+}
+
+#[test]
+fn azure_hosts_have_their_own_key_header_and_field() {
+    for (url, azure, first_party) in [
+        (
+            "https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=1",
+            true,
+            true,
+        ),
+        ("https://r.services.ai.azure.com/openai/v1/chat/completions", true, true),
+        ("https://r.openai.azure.us/openai/v1/chat/completions", true, true),
+        ("https://api.openai.com/v1/chat/completions", false, true),
+        ("https://azure.com.example.net/v1/chat/completions", false, false),
+        ("http://127.0.0.1:4000/v1/chat/completions", false, false),
+    ] {
+        let parsed = Url::parse(url).unwrap();
+        let (name, value) = auth(&parsed, "k-1");
+        let want = if azure { ("api-key", "k-1") } else { ("authorization", "Bearer k-1") };
+        assert_eq!((name.as_str(), value.as_str()), want, "{url}");
+        assert_eq!(is_first_party(&parsed), first_party, "{url}");
+    }
+}
+
+#[test]
+fn images_in_an_answer_are_left_out_and_never_sent() {
+    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}});
+    let part = |text: &str| json!({"type": "text", "text": text});
+    let deltas = [
+        json!({"content": [part("a "), image, part("b")]}),
+        json!({"content": " c", "images": [image]}),
+    ];
+    let reply = ok(&answer(&deltas, "stop"));
+    assert_eq!((reply.text().as_str(), reply.blocks.len()), ("a b c", 1));
+    let next = said(&answered(reply, request()));
+    assert!(!next.to_string().contains("image"), "{next}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::http::{Http, Sink};
 use super::openai::{auth, names_unknown};
 use super::{Ask, Endpoint, ErrorClass, ProviderError};
-use crate::model::chat::{ModelReply, ModelRequest};
+use crate::model::chat::{ModelReply, ModelRequest, ReplyStop};
 
 /// The name of this wire in raw blocks.
 const WIRE: &str = "openai-responses";
@@ -84,10 +84,20 @@ impl Ask for OpenaiResponses {
             let answer = stream::Stream::default();
             match self.http.ask(body, &request.model, answer, sink, cancel).await {
                 Err(error) if self.learn(&error, options) => {}
-                result => return result,
+                result => return result.map(|reply| cut(reply, request)),
             }
         }
     }
+}
+
+/// The same, told as cut where it has all the tokens that it may have: llama.cpp calls such an answer
+/// completed. One that ends there by itself is told so, too, and costs a reminder.
+fn cut(mut reply: ModelReply, request: &ModelRequest) -> ModelReply {
+    let ended = matches!(reply.stop, ReplyStop::EndTurn | ReplyStop::ToolUse);
+    if ended && reply.usage.output_tokens >= u64::from(request.max_output_tokens) {
+        reply.stop = ReplyStop::MaxTokens;
+    }
+    reply
 }
 
 #[cfg(test)]

@@ -429,6 +429,18 @@ fn what_the_server_could_not_understand_is_left_out() {
 }
 
 #[test]
+fn an_answer_of_all_the_tokens_that_it_may_have_is_cut_whatever_the_server_calls_it() {
+    let mut request = request();
+    for (most, want) in [(34, ReplyStop::MaxTokens), (35, ReplyStop::ToolUse)] {
+        request.max_output_tokens = most;
+        assert_eq!(super::cut(whole(), &request).stop, want);
+    }
+    let refused = ModelReply { stop: ReplyStop::Refusal, ..whole() };
+    request.max_output_tokens = 34;
+    assert_eq!(super::cut(refused, &request).stop, ReplyStop::Refusal);
+}
+
+#[test]
 fn a_refusal_to_encrypt_is_known() {
     for message in [
         "encrypted content is not supported with this model.",

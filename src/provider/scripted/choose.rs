@@ -37,6 +37,11 @@ pub(super) fn answer<'a>(script: &'a Script, request: &ModelRequest) -> Result<C
             vote(entry, ballot, &questions(request))
         }
         Purpose::Skeptic { candidate } => Ok(skeptic(script, candidate)),
+        Purpose::Design => {
+            let answer = script.design.first().map(|one| plain(&one.reply));
+            answer.ok_or_else(|| "no design".to_owned())
+        }
+        Purpose::Duel { number } => Ok(duel(script, *number)),
         Purpose::Synthesizer { attempt } => {
             let turns = script.synthesizer.first().map(|entry| &entry.turns);
             let answer = turns.and_then(|turns| turns.get(*attempt as usize));
@@ -71,6 +76,15 @@ fn skeptic<'a>(script: &'a Script, candidate: &CandidateId) -> Chosen<'a> {
     let answer =
         entry.map_or_else(|| Cow::Owned(nothing_refuted()), |one| Cow::Borrowed(&one.reply));
     Chosen { answer, values: BTreeMap::new(), escape: true }
+}
+
+/// A script that says nothing of a duel has nobody who writes its test.
+fn duel(script: &Script, number: u32) -> Chosen<'_> {
+    let at = (number as usize).saturating_sub(1);
+    let declines = || Answer { text: Some("DECLINE".to_owned()), ..Answer::default() };
+    let entry = script.duel.get(at);
+    let answer = entry.map_or_else(|| Cow::Owned(declines()), |one| Cow::Borrowed(&one.reply));
+    Chosen { answer, values: BTreeMap::new(), escape: false }
 }
 
 fn nothing_refuted() -> Answer {

@@ -106,7 +106,11 @@ fn reply(request: &ModelRequest, chosen: &choose::Chosen) -> Result<ModelReply, 
     let turn = match &request.purpose {
         Purpose::Worker { turn, .. } => *turn,
         Purpose::Synthesizer { attempt } => *attempt,
-        Purpose::Judge { .. } | Purpose::Side { .. } | Purpose::Skeptic { .. } => 0,
+        Purpose::Duel { number } => *number,
+        Purpose::Judge { .. }
+        | Purpose::Side { .. }
+        | Purpose::Skeptic { .. }
+        | Purpose::Design => 0,
     };
     for (nth, call) in answer.calls.iter().enumerate() {
         let id = call.id.clone().unwrap_or_else(|| format!("call_{turn}_{nth}"));

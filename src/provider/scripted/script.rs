@@ -2,7 +2,7 @@
 //!
 //! `docs/scripted-models.md` has a whole example, which a test runs. In short: `version = 1`;
 //! `[[worker]]` with `lane` and `[[worker.turns]]`; `[[judge]]` with `id`, `ballot`, `prefer` or `always`,
-//! `second`, `broken` and `[judge.reply]`; `[[synthesizer]]` with `[[synthesizer.turns]]`; `[[side]]` with `call` and `[side.reply]`. Turns and replies are
+//! `second`, `broken` and `[judge.reply]`; `[[design]]` and `[[duel]]` with a `reply` each; `[[synthesizer]]` with `[[synthesizer.turns]]`; `[[side]]` with `call` and `[side.reply]`. Turns and replies are
 //! [`Answer`]s. The first entry that fits answers. Never here: which one that is.
 
 use std::collections::BTreeMap;
@@ -47,12 +47,26 @@ pub struct Script {
     /// Skeptics' answers; the first that fits answers. Without one nothing is refuted.
     #[serde(default)]
     pub skeptic: Vec<SkepticScript>,
+    /// The design step's answer; the first entry answers.
+    #[serde(default)]
+    pub design: Vec<ReplyScript>,
+    /// Duels' tests, the first for the first duel. A duel without one gets no test.
+    #[serde(default)]
+    pub duel: Vec<ReplyScript>,
     /// The synthesizer's attempts; the first entry answers.
     #[serde(default)]
     pub synthesizer: Vec<SynthesizerScript>,
     /// Side calls; the first entry that fits answers.
     #[serde(default)]
     pub side: Vec<SideScript>,
+}
+
+/// An answer that needs nothing else.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ReplyScript {
+    /// The reply.
+    pub reply: Answer,
 }
 
 /// What a side call is answered.
@@ -267,7 +281,8 @@ impl Script {
         let workers = self.worker.iter().flat_map(|worker| &worker.turns);
         let judges = self.judge.iter().map(|judge| &judge.reply);
         let skeptics = self.skeptic.iter().map(|skeptic| &skeptic.reply);
-        let judges = judges.chain(skeptics);
+        let plain = self.design.iter().chain(&self.duel).map(|one| &one.reply);
+        let judges = judges.chain(skeptics).chain(plain);
         let synths = self.synthesizer.iter().flat_map(|synth| &synth.turns);
         workers.chain(judges).chain(synths).chain(self.side.iter().map(|side| &side.reply))
     }

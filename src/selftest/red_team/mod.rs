@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fence::Fencer;
 use crate::judge::{
-    Finalist, Judge, JudgeModel, Judges, PanelInput, TallyOutcome, TallyRules, panel, tally,
+    Finalist, Judge, JudgeModel, Judges, PanelInput, TallyOutcome, TallyRules, control, panel,
+    tally, void,
 };
 use crate::model::{CandidateId, EventSink, JudgeId, ModelRef};
 use crate::prompt::Templates;
@@ -38,8 +39,8 @@ pub struct RedTeam {
     pub nobody: usize,
     /// Sittings that came out wrong, in words.
     pub faults: Vec<String>,
-    /// Planted changes that won before a panel of which every judge shares one bias that is the same in
-    /// both orders: no count of votes can see that, and it is told rather than hidden.
+    /// Panels of which every judge prefers the longer change: a bias that is the same in both orders, so
+    /// that only a padded copy shows it.
     pub shared_bias: usize,
 }
 
@@ -47,13 +48,13 @@ impl RedTeam {
     /// The result in a sentence.
     pub fn summary(&self) -> String {
         format!(
-            "{} panels: the right change won before {}, nobody before {}, a planted one before {} (and before {} of \
-             which every judge prefers the longer change)",
+            "{} panels ({} of them of judges that all prefer the longer change): the right change won before {}, \
+             nobody before {}, a planted one before {}",
             self.sittings,
+            self.shared_bias,
             self.right,
             self.nobody,
-            self.faults.len(),
-            self.shared_bias
+            self.faults.len()
         )
     }
 }
@@ -132,6 +133,7 @@ async fn sit(
         models: &[JudgeModel { name, provider }],
         templates,
         fencer: &Fencer::new([7; 32]),
+        duels: &[],
         max_parallel: 16,
         max_output_tokens: 1000,
         // A busy machine may make an honest judge late only where somebody stalls at all.
@@ -143,10 +145,15 @@ async fn sit(
     let mut rules = TallyRules::of(judges);
     rules.steering = panel.steering.clone();
     let ids: Vec<CandidateId> = finalists.iter().map(|finalist| finalist.id.clone()).collect();
-    Ok(match tally(&ids, &panel.ballots, &rules).outcome {
+    let winner = |rules: &TallyRules| match tally(&ids, &panel.ballots, rules).outcome {
         TallyOutcome::Winner { candidate } => Some(candidate),
         TallyOutcome::NoConfidentChoice { .. } => None,
-    })
+    };
+    // As in a run: who wins is held against a padded copy before the judges that are for it count.
+    let Some(first) = winner(&rules) else { return Ok(None) };
+    let controls = control(&input, &panel.ballots, &first, &[]).await;
+    rules.void = void(&controls.map_err(|error| error.to_string())?);
+    Ok(winner(&rules))
 }
 
 /// The planted one's id and the right one's.
@@ -159,11 +166,11 @@ impl RedTeam {
         let [planted, _] = ids(sitting);
         let whole = sitting.bad.len() == seats;
         self.sittings += 1;
+        self.shared_bias += usize::from(whole && sitting.mind == Mind::Longer);
         match winner {
             None if sitting.mind == Mind::Honest => self.faults.push(sitting.told("nobody won")),
             None => self.nobody += 1,
             Some(id) if id.as_str() != planted => self.right += 1,
-            Some(_) if whole && sitting.mind == Mind::Longer => self.shared_bias += 1,
             Some(_) => self.faults.push(sitting.told("the planted change won")),
         }
     }
@@ -187,8 +194,8 @@ mod tests {
         assert_eq!(team.faults, Vec::<String>::new());
         assert!(team.right > 0 && team.nobody > 0, "{}", team.summary());
         let told = run(|sitting| sitting.mind == Mind::Longer && sitting.bad.len() > 2).unwrap();
-        assert_eq!(told.right, 0, "and it is not that the longer one never wins");
-        assert!(told.shared_bias > 0, "{}", told.summary());
+        assert_eq!((told.nobody, told.shared_bias), (told.sittings, told.sittings));
+        assert!(told.sittings > 0 && told.faults.is_empty(), "{}", told.summary());
     }
 
     #[test]

@@ -107,6 +107,7 @@ fn ballot(
         vetoes: Vec::new(),
         reason: String::new(),
         evidence: Vec::new(),
+        duel: None,
         usage: Usage::default(),
     }
 }

@@ -127,6 +127,7 @@ struct Bench {
     dir: PathBuf,
     registry: Option<Registry>,
     review: Option<Arc<dyn Review>>,
+    events: EventSink,
     seat: Seat,
     past: Vec<Message>,
 }
@@ -154,6 +155,7 @@ impl Bench {
             dir: std::env::temp_dir(),
             registry: None,
             review: None,
+            events: EventSink::none(),
             seat: Seat::default(),
             past: Vec::new(),
         }
@@ -184,7 +186,7 @@ impl Bench {
             past: self.past.clone(),
             seed: Some(1),
             temperature: None,
-            events: EventSink::none(),
+            events: self.events.clone(),
             seat: self.seat.clone(),
             cancel: self.cancel.clone(),
         };
@@ -390,6 +392,29 @@ async fn cancelling_ends_a_worker_with_what_is_there() {
     assert_eq!(answers.len(), 3);
     assert!(answers[1..].iter().all(|answer| answer.1 == texts::STOPPED));
     assert_eq!(bench.requests().len(), 1, "a cancelled worker has no last word");
+}
+
+// contract R31
+#[tokio::test(start_paused = true)]
+async fn the_meter_is_told_every_second_while_the_server_is_silent() {
+    // The second request is never answered.
+    let mut bench = Bench::new(vec![Ok(calls(&[("1", "echo", "{}")]))]);
+    bench.whole = Some(Duration::from_secs(20));
+    let told = Arc::<Mutex<Vec<_>>>::default();
+    let (keep, begun) = (told.clone(), Instant::now());
+    bench.events = EventSink::new(move |event| {
+        if let RunEvent::LaneActivity { activity, usage, context, .. } = event {
+            let at = begun.elapsed().as_secs();
+            keep.lock().unwrap().push((at, activity, usage.tokens(), context));
+        }
+    });
+    assert_eq!(bench.run().await.stop, Stop::Limit { limit: Limit::Time });
+    let told = told.lock().unwrap();
+    let silent: Vec<_> = told.iter().filter(|(at, ..)| (1..18).contains(at)).collect();
+    let at: Vec<u64> = silent.iter().map(|(at, ..)| *at).collect();
+    assert_eq!(at, (1..18).collect::<Vec<_>>());
+    let (_, words, tokens, context) = silent[6];
+    assert_eq!((words.as_str(), *tokens, *context), ("writing echo (silent for 7 s)", 100, 100));
 }
 
 #[tokio::test]

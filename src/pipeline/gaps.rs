@@ -1,0 +1,37 @@
+//! What a run that decided warns of: what it could not prove, and what it could not count.
+//!
+//! Never here: what is known before it begins (`cautions`).
+
+use super::decide::Standing;
+use super::run::Run;
+use crate::model::{CandidateRecord, Decision, Outcome};
+
+impl Run<'_> {
+    /// What may have been paid without being counted is said.
+    pub(super) fn warn_of_broken_calls(&mut self) {
+        match self.tell.broken_off() {
+            0 => {}
+            count => self.warn(
+                "possibly-charged",
+                format!(
+                    "{count} calls broke off after their server had begun, and nobody knows what it charges \
+                     for them: that is not in the sums, and those that were asked again may be charged twice"
+                ),
+            ),
+        }
+    }
+
+    /// A winner beside candidates that could not be proved is told as such.
+    pub(super) fn warn_of_gaps(&mut self, decision: &Decision) {
+        let unproved = |row: &&CandidateRecord| {
+            Standing::of(row.admission.tree().is_some(), &row.gates) == Standing::Unproved
+                && row.same_as.is_none()
+        };
+        let count = self.record.candidates.iter().filter(unproved).count();
+        if count > 0 && matches!(decision.outcome, Outcome::Winner { .. }) {
+            let text =
+                format!("the gates could not run on {count} other candidates; they were left out");
+            self.warn("gates-incomplete", text);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What becomes of a whole run when its servers or its operator break something off. The servers are the
+//! tests' own.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::resume::{Bench, CALLS, RUN, answer, decided, record};
+use super::support::place::{PATIENCE, Running, is};
+use super::support::server::{Reply, Request, Server};
+
+fn warning<'a>(record: &'a Value, code: &str) -> Option<&'a str> {
+    let warnings = record["warnings"].as_array().unwrap();
+    warnings.iter().find(|warning| warning["code"] == code)?["message"].as_str()
+}
+
+/// Whether a request is a judge's.
+fn judges(request: &Request) -> bool {
+    request.json()["model"] == "judge"
+}
+
+/// An answer that has begun and is cut.
+fn half() -> Reply {
+    Reply::sse("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"I look\"}}]}\n\n")
+        .broken()
+}
+
+#[test]
+fn what_may_be_charged_twice_is_said_and_a_replay_and_a_resume_say_the_same() {
+    let bench = Bench::new();
+    let broken = AtomicUsize::new(0);
+    // The first answer of all breaks off, and so does the first one of a judge.
+    let judge = AtomicUsize::new(0);
+    let server = Server::start(move |request| {
+        let count = if judges(request) { &judge } else { &broken };
+        if count.fetch_add(1, Ordering::SeqCst) == 0 { half() } else { answer(request) }
+    });
+    let prices =
+        ["one", "two", "judge"].map(|model| format!("{model} = {{ input = 1.0, output = 1.0 }}\n"));
+    bench.configure(&server.url(), &format!("[providers.own.prices]\n{}", prices.concat()));
+    let done = bench.run(&[&RUN[..], &["--json"]].concat()).exits(0).json();
+    assert_eq!(server.requests().len(), CALLS + 2);
+    assert_eq!(done["usage"]["cost"], json!({"known": 1100, "partly_unknown": true}));
+    let said = warning(&done, "possibly-charged").unwrap();
+    assert!(said.starts_with("2 calls broke off") && said.contains("charged twice"), "{said}");
+    bench.run(&["show"]).exits(0).prints(&["$0.0011 + unknown", "may be charged twice"]);
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    // Taken up behind the last answer, the same is unknown.
+    let run = bench.newest();
+    fs::remove_file(run.join("record.json")).unwrap();
+    bench.run(&["resume", "-q"]).exits(0);
+    assert_eq!(server.requests().len(), CALLS + 2);
+    assert_eq!(decided(&record(&run)), decided(&done));
+    bench.run(&["replay"]).exits(0);
+}
+
+#[test]
+fn a_run_that_is_stopped_closes_its_streams() {
+    let bench = Bench::new();
+    let begun = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"I look\"}}]}\n\n";
+    let server = Server::start(move |_| Reply::sse(begun).stalled());
+    bench.configure(&server.url(), "");
+    let mut command = bench.place.bakeoff(["run", "raise the value"]);
+    command.env("OWN_KEY", "own-key-5d1f0c");
+    let mut running = Running::start(command);
+    running.until(is("lane_began"));
+    running.until(|event| event["activity"] == "says I look");
+    assert!(!server.wait_for_leaving(1, std::time::Duration::ZERO));
+    running.signal(Signal::INT);
+    let (done, _) = running.end();
+    assert_eq!(done.code, Some(130), "{}", done.err);
+    let open = server.connections();
+    assert!(server.wait_for_leaving(open, PATIENCE), "every stream is closed");
+    bench.place.nothing_left("stopped");
+}
+
+/// The body of each worker's request, in the order of one lane.
+fn of_lane(server: &Server, model: &str) -> Vec<Value> {
+    let bodies = server.requests().into_iter().map(|request| request.json());
+    bodies.filter(|body| body["model"] == model).collect()
+}
+
+// contract R28
+#[test]
+fn an_overflow_ends_a_worker_as_partial_and_its_history_is_only_ever_extended() {
+    let bench = Bench::new();
+    let full = r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens.","code":"context_length_exceeded"}}"#;
+    let server = Server::start(move |request| {
+        let body = request.json();
+        let long = body["messages"].as_array().unwrap().len() > 6 && body["model"] == "two";
+        if long { Reply::json(400, full) } else { answer(request) }
+    });
+    bench.configure(&server.url(), "");
+    let done = bench.run(&[&RUN[..], &["--json"]].concat()).exits(0).json();
+    assert_eq!(done["lanes"][1]["stop"], json!({"kind": "limit", "limit": "context"}));
+    assert_eq!(
+        done["decision"]["outcome"]["candidate"], "c1",
+        "what is partial never wins by itself"
+    );
+    bench.run(&["show"]).exits(0).prints(&["PARTIAL (context)"]);
+    let sent = of_lane(&server, "two");
+    assert_eq!(sent.len(), 4, "nothing shorter is tried");
+    for pair in sent.windows(2) {
+        let [before, after] = [0, 1].map(|at| pair[at]["messages"].as_array().unwrap());
+        assert!(after.starts_with(before) && after.len() > before.len());
+        assert_eq!(pair[0]["tools"], pair[1]["tools"]);
+    }
+}
+
+#[test]
+fn a_budget_that_is_used_up_keeps_judges_and_synthesizer_from_being_asked() {
+    let bench = Bench::new();
+    // Dear answers, so that those who judge may not be asked once.
+    let prices = "[limits]\nmax_output_tokens = 100\nbudget_usd = 0.1\n[providers.own.prices]\n\
+                  one = { input = 0.0, output = 1.0 }\ntwo = { input = 0.0, output = 1.0 }\n\
+                  judge = { input = 0.0, output = 2000.0 }\n";
+    bench.configure(&bench.server.url(), prices);
+    let done = bench.run(&["run", "raise the value", "-q", "--json"]).json();
+    assert!(!bench.server.requests().iter().any(judges), "nobody judges on credit");
+    let said = warning(&done, "judges-abstained").unwrap();
+    assert!(said.contains("the budget of $0.1000 does not allow"), "{said}");
+    assert!(done["usage"]["cost"]["known"].as_u64().unwrap() <= 100_000);
+}
+
+fn files(dir: &Path, found: &mut Vec<(String, Vec<u8>)>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files(&path, found),
+            false => found.push((path.display().to_string(), fs::read(&path).unwrap_or_default())),
+        }
+    }
+}
+
+#[test]
+fn no_file_of_a_run_holds_a_key_or_what_the_environment_calls_a_secret() {
+    let secrets = ["own-key-5d1f0c", "tok-77ab03c95e18", "p4ss-in-address"];
+    let bench = Bench::new();
+    let first = Mutex::new(true);
+    // The server repeats the key in an error, and the model repeats what it was told of the others.
+    let server = Server::start(move |request| {
+        if std::mem::take(&mut *first.lock().unwrap()) {
+            let key = request.header("authorization").unwrap_or_default().to_owned();
+            return Reply::json(
+                500,
+                &json!({"error": {"message": format!("who is {key}?")}}).to_string(),
+            );
+        }
+        let body = request.json();
+        let turns = body["messages"].as_array().unwrap().len();
+        let arguments = json!({"answer": format!("it is {}", secrets.join(" or ")), "claims": []});
+        let call = json!({"name": "submit", "arguments": arguments.to_string()});
+        let calls = json!([{"id": format!("c{turns}"), "type": "function", "function": call}]);
+        match judges(request) {
+            true => answer(request),
+            false => super::resume::said(
+                &body,
+                json!({"role": "assistant", "content": null, "tool_calls": calls}),
+            ),
+        }
+    });
+    let address = server.url().replace("http://", "http://me:p4ss-in-address@");
+    bench.configure(&address, "");
+    let mut command = bench.place.bakeoff(RUN);
+    command.env("OWN_KEY", secrets[0]).env("DEPLOY_TOKEN", secrets[1]);
+    let done = super::support::place::Done::of(command.output().unwrap());
+    let mut found = Vec::new();
+    files(&bench.newest(), &mut found);
+    assert!(found.iter().any(|(name, _)| name.ends_with("journal.jsonl")));
+    let told = [
+        ("stdout".to_owned(), done.out.into_bytes()),
+        ("stderr".to_owned(), done.err.into_bytes()),
+    ];
+    let answers =
+        found.iter().filter(|(_, bytes)| String::from_utf8_lossy(bytes).contains("it is [masked]"));
+    assert!(answers.count() > 0, "what was said is kept, without them");
+    for (name, bytes) in found.iter().chain(&told) {
+        let text = String::from_utf8_lossy(bytes);
+        assert!(!secrets.iter().any(|secret| text.contains(secret)), "{name}: {text}");
+    }
+    let mut command = bench.place.bakeoff(["doctor"]);
+    let doctor = command.env("OWN_KEY", secrets[0]).output().unwrap();
+    let shown = String::from_utf8(doctor.stdout).unwrap();
+    assert!(shown.contains("http://127.0.0.1") && !shown.contains("p4ss"), "{shown}");
+}

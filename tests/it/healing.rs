@@ -1,0 +1,89 @@
+//! Submissions that are gated before they stand: each tree once, whoever asks.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::support::place::{Place, writes};
+
+/// Runs `work`, and counts the processes that had this command line meanwhile. Each of them lives long
+/// enough to be seen.
+fn seen<T>(command: &[&str], work: impl FnOnce() -> T) -> (T, usize) {
+    let line =
+        command.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect::<Vec<_>>();
+    let over = AtomicBool::new(false);
+    let watch = || {
+        let mut seen = BTreeSet::new();
+        while !over.load(Ordering::SeqCst) {
+            for entry in fs::read_dir("/proc").unwrap().flatten() {
+                let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
+                if read("cmdline") == line {
+                    // The id may be another process's later; with its start it is not.
+                    let stat = String::from_utf8_lossy(&read("stat")).into_owned();
+                    let started = stat.rsplit(") ").next().unwrap_or_default();
+                    let started = started.split(' ').nth(19).unwrap_or_default().to_owned();
+                    seen.insert((entry.file_name(), started));
+                }
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        seen.len()
+    };
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(watch);
+        let done = work();
+        over.store(true, Ordering::SeqCst);
+        (done, watching.join().unwrap())
+    })
+}
+
+/// A place whose check takes its time over the value 3, in a process that is no other's.
+fn slow_at_three() -> (Place, String) {
+    let place = Place::new();
+    let seconds = format!("3.{:07}", std::process::id());
+    let check = format!("if [ \"$(cat value.txt)\" = 3 ]; then sleep {seconds}; fi\n");
+    place.write("check.sh", &check);
+    place.commit("slow");
+    (place, seconds)
+}
+
+fn candidates(record: &Value) -> Vec<&Value> {
+    record["candidates"].as_array().unwrap().iter().collect()
+}
+
+#[test]
+fn equal_submissions_are_gated_once() {
+    for flags in [&["--heal", "1"][..], &["--heal", "1", "--enough", "2"]] {
+        let (place, seconds) = slow_at_three();
+        place.script(&writes(&[("one", "3"), ("two", "3")]));
+        let args = [&["run", "x", "-q", "--json"], flags].concat();
+        let (done, times) = seen(&["sleep", &seconds], || place.run(&args).exits(0).json());
+        assert_eq!(candidates(&done).len(), 2, "{flags:?}");
+        assert_eq!(times, 1, "{flags:?}");
+        place.nothing_left("gated once");
+    }
+}
+
+#[test]
+fn a_worker_that_is_cut_while_its_submission_is_gated_leaves_it_to_be_gated_once() {
+    let (place, seconds) = slow_at_three();
+    // The one that is enough comes while the other one's gates run.
+    let slow = writes(&[("one", "2")]).replacen(
+        "[[worker.turns]]\ncalls",
+        "[[worker.turns]]\ndelay_ms = 1000\ncalls",
+        1,
+    );
+    let other = writes(&[("two", "3")]).replacen("version = 1\n", "", 1);
+    place.script(&(slow + &other));
+    let args = ["run", "x", "-q", "--json", "--heal", "1", "--enough", "1"];
+    let (done, times) = seen(&["sleep", &seconds], || place.run(args).exits(0).json());
+    let gated = candidates(&done).into_iter().any(|row| row["candidate"]["lane"] == "two/1");
+    // On a slow machine it may have been cut before it handed anything in.
+    assert!(times <= 1 && (times == 1 || !gated), "{times}, {:#}", done["lanes"]);
+    assert_eq!(done["decision"]["outcome"]["kind"], "winner");
+    place.run(["replay"]).exits(0);
+    place.nothing_left("cut");
+}
