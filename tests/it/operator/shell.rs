@@ -171,6 +171,7 @@ fn in_a_terminal_lines_are_shown_once_and_secrets_never() {
     terminal.key("C-d");
     terminal.shows("its end", |screen| screen.contains("code 6\n"));
     terminal.types("clear");
+    terminal.shows("cleared", |screen| !screen.contains("code 6"));
     let ask = "stty -echo; printf \"Password: \"; read w; stty echo; echo; echo \"[$w]\"";
     terminal.types(&format!("bakeoff shell --lane one/1 --pty -- '{ask}'; echo code $?"));
     terminal.shows("the question", |screen| screen.contains("\nPassword:"));
@@ -192,6 +193,7 @@ fn in_a_terminal_lines_are_shown_once_and_secrets_never() {
     assert!(screen.contains("[[masked]]"), "{screen}");
     // Left running, it asks whoever attaches.
     terminal.types("clear");
+    terminal.shows("cleared", |screen| !screen.contains("masked"));
     stage.shell(&["--detach", "--pty", "--no-input", "--", "sleep 1000"]).exits(0);
     terminal.types("bakeoff shell --lane one/1 --pty -- 'cat'");
     terminal.types("half");
@@ -206,5 +208,7 @@ fn in_a_terminal_lines_are_shown_once_and_secrets_never() {
     terminal.key("C-c");
     terminal.shows("the program got it", |screen| screen.contains("\ncode 130\n"));
     stage.ends(running).exits(0);
+    // Its shell is of this place, too.
+    drop(terminal);
     stage.place.nothing_left("commands in terminals");
 }
