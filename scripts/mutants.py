@@ -78,6 +78,23 @@ MUTANTS = [
         "DuelResult::Told { .. } => judged = self.vote_anew(&duel, finalists).await?,",
         "DuelResult::Told { .. } => {}",
     ),
+    (
+        "codeexec-bash-jobs",
+        "src/tools/run_bash.rs",
+        "Ok(ToolOutput { handle: Some(id.to_string()), ..ToolOutput::ok(text) })",
+        "Ok(ToolOutput { handle: None, ..ToolOutput::ok(text) })",
+    ),
+    ("one-notice-per-job", "src/jobs/table.rs", "if !silent {", "if silent {"),
+    ("host-jobs-stay-host", "src/jobs/host.rs", "self.0.table.forget_ended();", ""),
+    ("pty-secret-never-stored", "src/jobs/keyboard.rs", "self.secrets.add(secret);", ""),
+    ("pty-secret-never-stored", "src/sandbox/warden/input.rs", "modes.local_modes.remove(LocalModes::ECHO);", ""),
+    ("pty-secret-never-stored", "src/jobs/listen.rs", "} else if entry.alone {", "} else if entry.alone && TAIL == 0 {"),
+    (
+        "pty-secret-never-stored",
+        "src/tools/registry.rs",
+        "if let Cow::Owned(text) = context.hidden.hide(&output.text) {",
+        "if false && let Cow::Owned(text) = context.hidden.hide(&output.text) {",
+    ),
     ("partial-is-not-complete", "src/pipeline/run.rs", "&& row.candidate.stop.is_complete()", ""),
     (
         "verifier-is-the-bases",

@@ -70,3 +70,15 @@ fn every_subcommand_of_the_readme_is_there() {
     }
     assert!(count > 5, "the README shows few commands");
 }
+
+// contract S12
+#[test]
+fn the_architecture_says_whose_tables_there_are() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, paragraph) =
+        text.split_once("**One table per owner.**").expect("the paragraph is there");
+    let paragraph = paragraph.split("\n\n").next().unwrap();
+    for word in ["operator", "worker run", "never changes", "reaches a model"] {
+        assert!(paragraph.contains(word), "{word}: {paragraph}");
+    }
+}

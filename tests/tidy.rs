@@ -8,7 +8,7 @@
     reason = "a test that fails may panic, and helpers of tests are no test functions"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -221,4 +221,25 @@ fn the_lock_file_holds_at_most_300_packages() {
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).unwrap();
     let count = lock.matches("[[package]]").count();
     assert!(count <= 300, "{count} packages");
+}
+
+// contract R4
+#[test]
+fn nobody_but_its_makers_knows_what_kind_a_live_thing_is() {
+    // The model makes cards of workers and jobs; whoever shows or stops one has its label and its handle.
+    let all = sources().into_iter().filter(|(path, _)| !is_test_file(path));
+    let knows = all.filter(|(_, text)| code_of(text).contains("CardKind::"));
+    let modules: BTreeSet<String> = knows.map(|(path, _)| module_of(&path)).collect();
+    let outer = ["control", "ui", "report", "cli", "pipeline", "worker"];
+    assert!(outer.iter().all(|module| !modules.contains(*module)), "{modules:?}");
+}
+
+// contract C26 in part: who can make a word of the operator's
+#[test]
+fn only_the_socket_makes_a_sender() {
+    for (path, text) in sources().into_iter().filter(|(path, _)| !is_test_file(path)) {
+        let makes = code_of(&text).contains("of_peer(");
+        let may = path.ends_with("control/peer.rs") || path.ends_with("model/steer.rs");
+        assert_eq!(makes, may, "{}", path.display());
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -9,12 +10,13 @@ use tokio_util::sync::CancellationToken;
 use super::context::Context;
 use super::{CliError, record, signals};
 use crate::config::{Config, ProviderConfig};
-use crate::control::{Control, Watch};
-use crate::jobs::{ReapJournal, sweep_journals};
+use crate::control::{Control, Served, Watch};
+use crate::jobs::{HostJobs, ReapJournal, sweep_journals};
 use crate::journal::{JournalError, Masker, RunDir};
 use crate::model::{EventSink, Plan, RunRecord};
 use crate::pipeline::{Equipment, PipelineError, Stopped};
 use crate::sandbox::{Warden, WardenOptions};
+use crate::worker::Floor;
 
 /// A process that is ready to run.
 pub struct Engine {
@@ -69,22 +71,29 @@ impl Engine {
         listener: EventSink,
         work: impl AsyncFnOnce(Drive) -> Result<RunRecord, PipelineError>,
     ) -> Result<(RunRecord, RunDir), CliError> {
-        let Self { runtime, equipment, reap } = self;
+        let Self { runtime, mut equipment, reap } = self;
+        // What the operator types in the dark is masked in this directory, too.
+        equipment.masker = dir.masker().clone();
+        equipment.host = HostJobs::new(dir.masker().learnt().clone());
         let (cancel, stopped) = (CancellationToken::new(), Stopped::default());
         let result = runtime.block_on(async {
             signals::watch(&cancel, &stopped)?;
             let watch = Watch::default();
             let listener = watch.over(listener);
-            let control = Control::serve(dir.path(), watch, cancel.clone())
+            let (stop, floor) = (cancel.clone(), equipment.floor.clone());
+            let host = equipment.host.clone();
+            floor.board.add(Arc::new(host.clone()));
+            let control = Control::serve(dir.path(), Served { watch, stop, floor, host })
                 .map_err(|error| JournalError::io("create", dir.path(), error))?;
             let (dir, stopped) = (dir.clone(), stopped.clone());
             let record = work(Drive { equipment, dir, listener, cancel, stopped }).await;
-            drop(control);
+            control.close().await;
             Ok(record?)
         });
         // Threads that still read a dead connection must not hold up the end.
         runtime.shutdown_timeout(std::time::Duration::from_secs(1));
         drop(reap);
+        dir.masker().learnt().clear();
         match result {
             Ok(record) => Ok((record, dir)),
             Err(error) => Err(record::broken_off(error, stopped.get().copied(), &dir)),
@@ -115,6 +124,7 @@ fn equipment(
     warden: Warden,
     context: &Context,
 ) -> Result<Equipment, CliError> {
+    let masker = masker(&config, context);
     Ok(Equipment {
         state: context.state.clone(),
         cache: context.cache.clone(),
@@ -122,10 +132,12 @@ fn equipment(
         path: context.env.get(&OsString::from("PATH")).cloned().unwrap_or_default(),
         home: context.home.clone(),
         gate_env: gate_env(plan, context)?,
-        masker: masker(&config, context),
+        host: HostJobs::new(masker.learnt().clone()),
+        masker,
         trusted,
         warden,
         config,
+        floor: Floor::default(),
     })
 }
 

@@ -4,6 +4,7 @@
 
 mod amount;
 mod apply;
+mod attach;
 mod capsule;
 mod completions;
 mod context;
@@ -20,6 +21,7 @@ mod gate;
 mod gc;
 mod given;
 mod init;
+mod jobs;
 mod launch;
 mod log;
 mod man;
@@ -33,12 +35,17 @@ mod rejudge;
 mod replay;
 mod resume;
 mod run;
+mod running;
 mod runs;
 mod scenario;
 mod selftest;
+mod shell;
 mod show;
 mod signals;
+mod steer;
+mod stop;
 mod task;
+mod terminal;
 mod tool;
 mod trust;
 
@@ -79,8 +86,12 @@ enum Command {
     Rejudge(rejudge::Args),
     Replay(replay::Args),
     Eval(eval::Args),
-    Probe(probe::Probe),
-    Stop(probe::Stop),
+    Jobs(jobs::Args),
+    Attach(attach::Args),
+    Shell(shell::Args),
+    Probe(probe::Args),
+    Steer(steer::Args),
+    Stop(stop::Args),
     Tool(tool::Args),
     Fence(fence::Args),
     Gc(gc::Args),
@@ -129,7 +140,11 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Rejudge(args) => args.run(context),
         Command::Replay(args) => args.run(context),
         Command::Eval(args) => args.run(),
+        Command::Jobs(args) => args.run(context),
+        Command::Attach(args) => args.run(context),
+        Command::Shell(args) => args.run(context),
         Command::Probe(args) => args.run(context),
+        Command::Steer(args) => args.run(context),
         Command::Stop(args) => args.run(context),
         Command::Tool(args) => args.run(context),
         Command::Fence(args) => args.run(context),

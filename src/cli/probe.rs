@@ -1,17 +1,17 @@
-//! `bakeoff probe` and `bakeoff stop`.
+//! `bakeoff probe`.
 
 use std::fmt::Write as _;
 
 use super::context::Context;
-use super::output::{write_json, write_stdout, write_text};
+use super::output::{write_json, write_text};
+use super::running::{find, talk, unexpected};
 use super::{CliError, Exit};
-use crate::control::{ControlError, Reply, Request, Snapshot, ask};
-use crate::journal::Runs;
+use crate::control::{Reply, Request, Snapshot};
 use crate::report;
 
 /// Show what a running run is doing, without asking a model
 #[derive(clap::Args, Debug)]
-pub struct Probe {
+pub struct Args {
     /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
     #[arg(default_value = "latest")]
     run: String,
@@ -20,53 +20,16 @@ pub struct Probe {
     json: bool,
 }
 
-/// Stop a running run; what was done so far is kept
-#[derive(clap::Args, Debug)]
-pub struct Stop {
-    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
-    #[arg(default_value = "latest")]
-    run: String,
-}
-
-impl From<ControlError> for CliError {
-    fn from(error: ControlError) -> Self {
-        match error {
-            ControlError::NotRunning(_) => Self::usage(error),
-            ControlError::Protocol(_) => Self::internal(error),
-        }
-    }
-}
-
-impl Probe {
+impl Args {
     /// Prints the snapshot.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
-        match talk(&self.run, Request::Probe, context)? {
+        match talk(&find(&self.run, context)?, &Request::Probe, context)? {
             Reply::Snapshot { snapshot } if self.json => write_json(&snapshot)?,
             Reply::Snapshot { snapshot } => write_text(&text(&snapshot))?,
             other => return Err(unexpected(&other)),
         }
         Ok(Exit::Done)
     }
-}
-
-impl Stop {
-    /// Stops the run.
-    pub fn run(self, context: &Context) -> Result<Exit, CliError> {
-        match talk(&self.run, Request::Stop, context)? {
-            Reply::Stopping => write_stdout(b"stopping\n")?,
-            other => return Err(unexpected(&other)),
-        }
-        Ok(Exit::Done)
-    }
-}
-
-fn talk(run: &str, request: Request, context: &Context) -> Result<Reply, CliError> {
-    let dir = Runs::new(&context.state).find(run)?;
-    Ok(ask(dir.path(), request)?)
-}
-
-fn unexpected(reply: &Reply) -> CliError {
-    CliError::internal(format!("the engine gave an unexpected answer: {reply:?}"))
 }
 
 fn text(snapshot: &Snapshot) -> String {

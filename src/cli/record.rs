@@ -29,7 +29,7 @@ pub fn read(dir: &RunDir) -> Result<RunRecord, CliError> {
 }
 
 fn is_live(dir: &RunDir) -> bool {
-    matches!(ask(dir.path(), Request::Probe), Ok(Reply::Snapshot { .. }))
+    matches!(ask(dir.path(), &Request::Probe), Ok(Reply::Snapshot { .. }))
 }
 
 /// Adds where a run's results are to an error that kept them from being handed over.

@@ -3,17 +3,21 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 
 use super::context::Context;
-use super::launch::perform;
+use super::launch::{Prepared, perform};
 use super::output::{write_json, write_stdout};
 use super::scenario::{judge_flags, prepare_scenario};
 use super::{CliError, Exit};
-use crate::model::EventSink;
+use crate::journal::{RunDir, Runs};
+use crate::model::{EventSink, RunEvent, RunId, RunRecord};
 use crate::pipeline::{PipelineError, fingerprint};
 use crate::sandbox::{Warden, WardenOptions};
 use crate::selftest::red_team::red_team;
-use crate::selftest::{Scenario, canaries, compare, compare_requests, crash, demo, selftests};
+use crate::selftest::{
+    Scenario, canaries, compare, compare_requests, crash, demo, operate, selftests,
+};
 
 /// Run selftests: whole runs on scripted models, attacks on the sandbox, an engine that is killed
 #[derive(clap::Args, Debug)]
@@ -167,8 +171,9 @@ fn play(scenario: &Scenario, context: &Context) -> Result<Vec<String>, CliError>
             .map_err(|error| CliError::internal(format!("the run to be killed: {error}")))?
     } else {
         let prepared = prepare_scenario(scenario, &place, judge_flags(scenario), context)?;
-        let (record, run) = perform(prepared, EventSink::none(), context)?;
-        let mut faults = compare(&scenario.expect, &record);
+        let (done, mut faults) = attended(scenario, prepared, context);
+        let (record, run) = done?;
+        faults.extend(compare(&scenario.expect, &record));
         faults.extend(compare_requests(&scenario.expect, &run)?);
         faults
     };
@@ -176,6 +181,34 @@ fn play(scenario: &Scenario, context: &Context) -> Result<Vec<String>, CliError>
         faults.push("the user's repository was changed".to_owned());
     }
     Ok(faults)
+}
+
+/// Runs a scenario to its end with its operator beside it.
+fn attended(
+    scenario: &Scenario,
+    prepared: Prepared,
+    context: &Context,
+) -> (Result<(RunRecord, RunDir), CliError>, Vec<String>) {
+    let (sender, began) = channel::<RunId>();
+    let listener = EventSink::new(move |event| {
+        if let RunEvent::Started { run, .. } = event {
+            // Where there is no operator nobody waits for it.
+            let _ = sender.send(run);
+        }
+    });
+    let runs = Runs::new(&context.state);
+    let steps = &scenario.operator;
+    std::thread::scope(|scope| {
+        let operator = scope.spawn(move || match began.recv() {
+            Ok(run) => match runs.find(run.as_str()) {
+                Ok(dir) => operate(steps, dir.path()),
+                Err(error) => vec![error.to_string()],
+            },
+            Err(_) => vec!["the run never began".to_owned()],
+        });
+        let done = perform(prepared, listener, context);
+        (done, operator.join().unwrap_or_else(|_| vec!["the operator broke off".to_owned()]))
+    })
 }
 
 fn attack(context: &Context) -> Result<Vec<String>, CliError> {

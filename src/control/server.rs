@@ -3,59 +3,61 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 
 use super::client::{SOCKET, with_short_path};
-use super::snapshot::{Snapshot, Watch};
+use super::peer;
+use super::proto::{MAX_LINE, Reply, Request, line, read};
+use super::shell;
+use super::snapshot::Watch;
+use super::stream::{self, Left};
+use crate::jobs::{Handle, HostJobs};
+use crate::model::Sender;
+use crate::worker::Floor;
 
-/// The longest request, in bytes.
-const MAX_REQUEST: u64 = 4096;
-
-/// What an operator may ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
-    /// A snapshot. No model is asked.
-    Probe,
-    /// Stop the run: what is proved by then is kept.
-    Stop,
-}
-
-/// The answer: one JSON line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "answer", rename_all = "snake_case")]
-pub enum Reply {
+/// What is served.
+#[derive(Clone, Debug)]
+pub struct Served {
     /// The snapshot.
-    Snapshot {
-        /// It.
-        snapshot: Box<Snapshot>,
-    },
-    /// The run is being stopped.
-    Stopping,
-    /// The request was not understood.
-    Refused {
-        /// Why.
-        reason: String,
-    },
+    pub watch: Watch,
+    /// Ends the run.
+    pub stop: CancellationToken,
+    /// What is live, and the way to the workers.
+    pub floor: Floor,
+    /// The operator's commands.
+    pub host: HostJobs,
 }
 
 /// A listening socket; dropping it ends the service and removes the socket.
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
+    talks: TaskTracker,
     _end: DropGuard,
 }
 
+/// So many times the longest line is passed over, and no more.
+const MOST_LINES: u32 = 256;
+
+/// How long the end of an engine waits for answers that are on their way.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The operator's lines.
+pub(super) type Lines = BufReader<OwnedReadHalf>;
+
 impl Control {
-    /// Listens in a run's directory. `stop` is cancelled when the operator asks for it.
+    /// Listens in a run's directory.
     ///
     /// # Errors
     /// When the socket can't be made.
-    pub fn serve(run: &Path, watch: Watch, stop: CancellationToken) -> std::io::Result<Self> {
+    pub fn serve(run: &Path, served: Served) -> std::io::Result<Self> {
         let path = run.join(SOCKET);
         // The run's lock is held: a socket that is there is of an engine that was killed.
         match std::fs::remove_file(&path) {
@@ -70,14 +72,23 @@ impl Control {
         })?;
         let listener = UnixListener::from_std(listener)?;
         let end = CancellationToken::new();
-        let ended = end.clone();
+        let (ended, talks) = (end.clone(), TaskTracker::new());
+        let tracker = talks.clone();
         tokio::spawn(async move {
             tokio::select! {
                 () = ended.cancelled() => {}
-                () = accept(listener, watch, stop) => {}
+                () = accept(listener, served, &tracker) => {}
             }
         });
-        Ok(Self { path, _end: end.drop_guard() })
+        Ok(Self { path, talks, _end: end.drop_guard() })
+    }
+
+    /// Ends the service. Who waits for the end of something is told of it before the engine goes.
+    pub async fn close(self) {
+        let talks = self.talks.clone();
+        drop(self);
+        talks.close();
+        let _ = tokio::time::timeout(GRACE, talks.wait()).await;
     }
 }
 
@@ -88,35 +99,101 @@ impl Drop for Control {
     }
 }
 
-async fn accept(listener: UnixListener, watch: Watch, stop: CancellationToken) {
+async fn accept(listener: UnixListener, served: Served, talks: &TaskTracker) {
     while let Ok((stream, _)) = listener.accept().await {
-        // The directory may be open to others; only the run's own user, and root, are served.
-        let mine = stream
-            .peer_cred()
-            .is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw() || peer.uid() == 0);
-        if mine {
-            tokio::spawn(answer(stream, watch.clone(), stop.clone()));
+        let Some(sender) = peer::sender(&stream) else { continue };
+        let served = served.clone();
+        talks.spawn(async move {
+            // An operator who went away needs no answer.
+            let _ = serve(stream, &served, &sender).await;
+        });
+    }
+}
+
+async fn serve(stream: UnixStream, served: &Served, sender: &Sender) -> std::io::Result<()> {
+    let (reader, mut writer) = stream.into_split();
+    let mut lines = BufReader::new(reader);
+    let request = match next_line(&mut lines).await? {
+        Some(line) => read(&line),
+        None => Err(format!("the request is longer than {MAX_LINE} bytes")),
+    };
+    let reply = match request {
+        Ok(Request::Attach { id, size }) => match find(served, &id) {
+            Ok(handle) => {
+                return match stream::show(handle, size, (lines, writer), sender).await? {
+                    Left::Over(mut writer) => writer.shutdown().await,
+                    Left::Leaving | Left::Gone => Ok(()),
+                };
+            }
+            Err(reason) => Reply::Refused { reason },
+        },
+        Ok(Request::Shell { wish }) => {
+            return shell::run(served, wish, (lines, writer), sender).await;
+        }
+        Ok(request) => answer(request, served, sender).await,
+        Err(reason) => Reply::Refused { reason },
+    };
+    writer.write_all(&line(&reply)?).await
+}
+
+/// The next line; `None` for one that is too long. That is read to its end, or its sender would be told of a
+/// broken connection instead of the reason.
+pub(super) async fn next_line(lines: &mut Lines) -> std::io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let mut fits = true;
+    for _ in 0..MOST_LINES {
+        line.clear();
+        lines.take(MAX_LINE as u64).read_until(b'\n', &mut line).await?;
+        if line.len() < MAX_LINE || line.ends_with(b"\n") {
+            return Ok(fits.then_some(line));
+        }
+        fits = false;
+    }
+    Err(std::io::ErrorKind::InvalidData.into())
+}
+
+async fn answer(request: Request, served: &Served, sender: &Sender) -> Reply {
+    match request {
+        Request::Probe => Reply::Snapshot { snapshot: Box::new(served.watch.now()) },
+        Request::Jobs { ended } => Reply::Jobs { jobs: served.floor.board.cards(ended) },
+        Request::Stop { id: None } => {
+            served.stop.cancel();
+            Reply::Stopping
+        }
+        Request::Stop { id: Some(id) } => match find(served, &id) {
+            Ok(handle) => Reply::Stopped { id: handle.card().id, report: handle.stop().await },
+            Err(reason) => Reply::Refused { reason },
+        },
+        Request::Steer { lane, text, wait } => steer(served, sender, (&lane, &text), wait).await,
+        Request::Attach { .. } | Request::Shell { .. } => {
+            Reply::Refused { reason: "this has no single answer".to_owned() }
         }
     }
 }
 
-async fn answer(mut stream: UnixStream, watch: Watch, stop: CancellationToken) {
-    let (read, mut write) = stream.split();
-    let mut line = String::new();
-    if BufReader::new(read.take(MAX_REQUEST)).read_line(&mut line).await.is_err() {
-        return;
-    }
-    let reply = match serde_json::from_str(&line) {
-        Ok(Request::Probe) => Reply::Snapshot { snapshot: Box::new(watch.now()) },
-        Ok(Request::Stop) => {
-            stop.cancel();
-            Reply::Stopping
+async fn steer(served: &Served, sender: &Sender, (lane, text): (&str, &str), wait: bool) -> Reply {
+    let steering = &served.floor.steering;
+    match steering.post(lane, sender, text) {
+        Ok(steer) if wait => {
+            let fate = steering.fate(&steer.id).await;
+            Reply::steered(steer, fate)
         }
+        Ok(steer) => Reply::Steered { steer },
+        Err(error) if error.is_late() => Reply::Missed { reason: error.to_string() },
         Err(error) => Reply::Refused { reason: error.to_string() },
-    };
-    if let Ok(mut bytes) = serde_json::to_vec(&reply) {
-        bytes.push(b'\n');
-        // An operator who went away needs no answer.
-        let _ = write.write_all(&bytes).await;
     }
+}
+
+/// What has this id, or what there is instead.
+fn find(served: &Served, id: &str) -> Result<Arc<dyn Handle>, String> {
+    let board = &served.floor.board;
+    board.find(id).ok_or_else(|| {
+        let ids: Vec<String> = board.cards(true).into_iter().map(|card| card.id).collect();
+        match ids.is_empty() {
+            true => {
+                format!("nothing is called {id:?}: nothing runs in the background at this moment")
+            }
+            false => format!("nothing is called {id:?}; there are {}", ids.join(", ")),
+        }
+    })
 }

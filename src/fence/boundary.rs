@@ -37,6 +37,8 @@ impl Treatment {
 pub enum Boundary {
     /// The operator's task.
     Task,
+    /// What the operator says to a worker under way.
+    Steering,
     /// `AGENTS.md` of the target repository.
     RepositoryInstructions,
     /// The command line of a gate, and the directory in which it runs.
@@ -81,8 +83,9 @@ pub enum Boundary {
 
 impl Boundary {
     /// All, in the table's order.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Task,
+        Self::Steering,
         Self::RepositoryInstructions,
         Self::GateCommand,
         Self::ToolResult,
@@ -109,6 +112,7 @@ impl Boundary {
     pub fn label(self) -> &'static str {
         match self {
             Self::Task => "task",
+            Self::Steering => "operator steering",
             Self::RepositoryInstructions => "repository instructions",
             Self::GateCommand => "gate command",
             Self::ToolResult => "tool result",
@@ -136,6 +140,7 @@ impl Boundary {
     pub fn author(self) -> &'static str {
         match self {
             Self::Task => "the operator",
+            Self::Steering => "the operator, over the run's control socket",
             Self::RepositoryInstructions => "whoever may commit to the repository",
             Self::GateCommand => "the operator, or the repository's own config",
             Self::ToolResult => "the repository's files, and what inspection commands print",
@@ -162,7 +167,7 @@ impl Boundary {
     /// How it is held.
     pub fn treatment(self) -> Treatment {
         match self {
-            Self::Task | Self::Design => Treatment::Instruction,
+            Self::Task | Self::Design | Self::Steering => Treatment::Instruction,
             Self::RepositoryInstructions => Treatment::FencedUnlessTrusted,
             Self::GateCommand => Treatment::Inline,
             Self::ToolResult => Treatment::ToolRole,
@@ -174,6 +179,7 @@ impl Boundary {
     pub fn templates(self) -> &'static [&'static str] {
         match self {
             Self::Task => &["worker_task", "judge", "synth", "duel", "design"],
+            Self::Steering => &["steering"],
             Self::RepositoryInstructions => &["worker_task", "design"],
             Self::GateCommand => {
                 &["worker_task", "gate_failure", "judge", "synth", "synth_fix", "duel", "design"]
@@ -247,6 +253,7 @@ mod tests {
         for boundary in all {
             match boundary {
                 Boundary::Task
+                | Boundary::Steering
                 | Boundary::RepositoryInstructions
                 | Boundary::GateCommand
                 | Boundary::ToolResult

@@ -42,8 +42,16 @@ pub fn environment(
 ) -> Vec<(OsString, OsString)> {
     let offline = if network == Network::Off { &OFFLINE[..] } else { &[] };
     let fixed = FIXED.iter().chain(offline).map(|(name, value)| (name.into(), value.into()));
+    self::named(toolchains.iter().cloned().chain(fixed).chain(named.iter().cloned()), programs)
+}
+
+/// Each name once, with its last value.
+fn named(
+    values: impl Iterator<Item = (OsString, OsString)>,
+    programs: &[PathBuf],
+) -> Vec<(OsString, OsString)> {
     let mut all: Vec<(OsString, OsString)> = Vec::new();
-    for (name, value) in toolchains.iter().cloned().chain(fixed).chain(named.iter().cloned()) {
+    for (name, value) in values {
         match all.iter_mut().find(|(known, _)| *known == name) {
             Some(known) => known.1 = value,
             None => all.push((name, value)),
@@ -53,6 +61,23 @@ pub fn environment(
         *path = first_in(programs, path);
     }
     all
+}
+
+/// What a person's own command finds beside the tools: a terminal's colours, and no network.
+const PERSONAL: [(&str, &str); 4] = [
+    ("TERM", "xterm-256color"),
+    ("LANG", "C.UTF-8"),
+    ("LC_ALL", "C.UTF-8"),
+    ("PYTHONDONTWRITEBYTECODE", "1"),
+];
+
+/// The environment of an operator's own command; `programs` come first in the search path.
+pub fn personal(
+    toolchains: &[(OsString, OsString)],
+    programs: &[PathBuf],
+) -> Vec<(OsString, OsString)> {
+    let fixed = PERSONAL.iter().chain(&OFFLINE).map(|(name, value)| (name.into(), value.into()));
+    named(toolchains.iter().cloned().chain(fixed), programs)
 }
 
 /// Makes `go test` name the tests that pass: without `-v` it says `ok` of a program that ended before its

@@ -4,14 +4,20 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::board::Board;
 use super::entry::{JobView, lock};
-use super::table::{JobLimits, JobTable, WeakTable};
-use crate::model::{LaneId, LeaseId};
+use super::order::JobLimits;
+use super::table::{JobTable, WeakTable};
+use crate::journal::Learnt;
+use crate::model::{EventSink, LaneId, LeaseId};
 
 /// All worker runs' tables. Clones share it.
 #[derive(Clone)]
 pub struct JobBook {
     limits: JobLimits,
+    board: Option<Board>,
+    events: EventSink,
+    secrets: Learnt,
     tables: Arc<Mutex<Vec<WeakTable>>>,
 }
 
@@ -24,12 +30,35 @@ impl std::fmt::Debug for JobBook {
 impl JobBook {
     /// Without tables; those that it opens have these limits.
     pub fn new(limits: JobLimits) -> Self {
-        Self { limits, tables: Arc::default() }
+        Self {
+            limits,
+            board: None,
+            events: EventSink::none(),
+            secrets: Learnt::default(),
+            tables: Arc::default(),
+        }
     }
 
-    /// Opens the table of a worker run. It is closed when nobody holds it any more.
+    /// The same, whose tables the operator finds on `board`. What their jobs do is told to `events`.
+    #[must_use]
+    pub fn shown(self, board: Board, events: EventSink) -> Self {
+        Self { board: Some(board), events, ..self }
+    }
+
+    /// The same, in whose tables these secrets are hidden.
+    #[must_use]
+    pub fn hiding(self, secrets: Learnt) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// Opens the table of a worker run. It is gone when nobody holds it any more; a board holds it as long
+    /// as an output in it is readable.
     pub fn open(&self, lane: &LaneId) -> JobTable {
-        let table = JobTable::new(lane.clone(), self.limits);
+        let table = JobTable::new(lane.clone(), self.limits, self.events.clone());
+        let table = table.hiding(self.secrets.clone());
+        if let Some(board) = &self.board {
+            board.add(Arc::new(table.clone()));
+        }
         let mut tables = lock(&self.tables);
         tables.retain(|known| known.upgrade().is_some());
         tables.push(table.downgrade());

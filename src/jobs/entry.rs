@@ -6,9 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::capture::Capture;
+use super::keyboard::Keyboard;
+use super::prompts::{Prompt, PromptKind};
 use super::ring::Ring;
 use super::watch::Watch;
-use crate::model::{JobId, LeaseId};
+use crate::model::{Card, CardKind, CardState, JobId, LeaseId};
 use crate::sandbox::{JobStatus, Process};
 
 /// A job's end.
@@ -18,6 +21,8 @@ pub struct JobEnd {
     pub status: Result<JobStatus, String>,
     /// How long it took.
     pub elapsed: Duration,
+    /// Why the engine ended it, where that is not for its owner to know already.
+    pub why: Option<String>,
 }
 
 /// How a job stands.
@@ -51,6 +56,25 @@ impl JobState {
 }
 
 impl JobEnd {
+    /// Its exit status as a shell gives it: 128 and the number of a signal, 124 when its time was over, and 125 when the
+    /// engine ended it or could not run it.
+    pub fn code(&self) -> i32 {
+        match &self.status {
+            Ok(JobStatus::Exited(code)) => *code,
+            Ok(JobStatus::Signalled(signal)) => 128 + signal,
+            Ok(JobStatus::TimedOut) => 124,
+            Ok(JobStatus::DiskLimit { .. } | JobStatus::Killed) | Err(_) => 125,
+        }
+    }
+
+    /// Why it did not end by itself, if it did not.
+    pub fn reason(&self) -> Option<String> {
+        match &self.status {
+            Ok(JobStatus::Exited(_) | JobStatus::Signalled(_)) => None,
+            _ => Some(self.words()),
+        }
+    }
+
     fn words(&self) -> String {
         match &self.status {
             Ok(JobStatus::Exited(code)) => format!("exit {code}"),
@@ -61,7 +85,10 @@ impl JobEnd {
             Ok(JobStatus::DiskLimit { held, .. }) => {
                 format!("ended: it held {} MiB on disk", held >> 20)
             }
-            Ok(JobStatus::Killed) => "killed".to_owned(),
+            Ok(JobStatus::Killed) => match &self.why {
+                Some(why) => format!("killed: {why}"),
+                None => "killed".to_owned(),
+            },
             Err(why) => format!("not run: {why}"),
         }
     }
@@ -80,8 +107,32 @@ pub struct JobView {
     pub state: JobState,
     /// How long it ran, or has run so far.
     pub age: Duration,
-    /// How much it wrote, in bytes.
+    /// How much it wrote, in bytes, as far as it is kept: text and colours.
     pub written: u64,
+    /// What it waits for an answer to.
+    pub asks: Option<Prompt>,
+    /// What it is.
+    pub kind: CardKind,
+}
+
+impl JobView {
+    /// As lists of everything that is live show it.
+    pub fn card(&self) -> Card {
+        let state = match &self.state {
+            JobState::Running => match &self.asks {
+                Some(Prompt { kind, text }) => CardState::NeedsApproval {
+                    prompt: text.clone(),
+                    secret: *kind == PromptKind::Secret,
+                },
+                None => CardState::Running,
+            },
+            JobState::Stopping => CardState::Stopping { alive: Vec::new() },
+            JobState::Survived(alive) => CardState::Stopping { alive: alive.clone() },
+            JobState::Ended(end) => CardState::Ended { how: end.words() },
+        };
+        let (age, bytes) = (self.age.as_secs(), self.written);
+        Card { state, age, bytes, kind: self.kind, ..Card::job(&self.id, &self.owner, &self.label) }
+    }
 }
 
 /// A job in a table.
@@ -100,12 +151,19 @@ pub(super) struct Entry {
     /// How it ended, and when. The process is asked whether it lives; this says only how it ended.
     pub end: OnceLock<(JobEnd, Instant)>,
     pub survivors: Mutex<Vec<String>>,
+    /// The way to its input, when it has an open one.
+    pub keyboard: Option<Keyboard>,
+    /// Whether nobody can answer when it asks for a secret.
+    pub alone: bool,
+    /// Why the engine ended it.
+    pub why: OnceLock<String>,
 }
 
 /// What a job wrote, and the pattern that is looked for in it.
 pub(super) struct Output {
     pub ring: Ring,
     pub watch: Option<Watch>,
+    pub capture: Capture,
 }
 
 impl Entry {
@@ -122,7 +180,7 @@ impl Entry {
         }
     }
 
-    pub(super) fn view(&self, lane: &str) -> JobView {
+    pub(super) fn view(&self, lane: &str, kind: CardKind) -> JobView {
         let by = self.by.load(Ordering::SeqCst);
         JobView {
             id: self.id.clone(),
@@ -131,6 +189,8 @@ impl Entry {
             state: self.state(),
             age: self.end.get().map_or_else(|| self.began.elapsed(), |(end, _)| end.elapsed),
             written: lock(&self.output).ring.written(),
+            asks: self.keyboard.as_ref().and_then(Keyboard::asks),
+            kind,
         }
     }
 

@@ -2,20 +2,41 @@
 //!
 //! A top-level worker run mints a token and stamps every job with it; its scope ends them all
 //! (contracts C6 and C9). Sub-agents inherit the token, so that their jobs end with the top. Jobs that run in
-//! the background stand in the table of their owner. Never here: models, and what is said to them.
+//! the background stand in the table of their owner. What is live in a run, workers too, stands on one board, where
+//! the operator finds a handle for it. Never here: models, and what is said to them.
 
+mod board;
 mod book;
+mod capture;
 mod entry;
+mod handle;
+mod host;
+mod keyboard;
+mod listen;
+mod notice;
+mod operate;
+mod order;
+mod prompts;
 mod reap;
 mod ring;
+mod sanitise;
 mod scope;
 mod table;
+#[cfg(test)]
+pub(crate) mod testing;
 mod watch;
 
+pub use board::{Board, Source};
 pub use book::JobBook;
 pub use entry::{JobEnd, JobState, JobView};
+pub use handle::{Handle, Input, Size, StopReport};
+pub use host::{Command, Entrance, Ground, HostJob, HostJobs};
+pub use notice::{KillReport, Notice};
+pub use order::{JobLimits, Order};
+pub use prompts::{Prompt, PromptKind};
 pub use reap::{ReapJournal, Swept, sweep_journals};
 pub use ring::{Piece, Reading, Ring};
+pub use sanitise::Sanitiser;
 pub use scope::{RunScope, mint_token};
-pub use table::{JobLimits, JobTable, KillReport, Notice, Order};
+pub use table::JobTable;
 pub use watch::{Watch, WatchState};

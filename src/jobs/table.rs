@@ -10,101 +10,29 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::entry::{Entry, JobEnd, JobState, JobView, Output, lock};
+use super::capture::Capture;
+use super::entry::{Entry, JobEnd, JobView, Output, lock};
+use super::keyboard::Keyboard;
+use super::notice::{KillReport, Notice};
+use super::order::{JobLimits, Order};
 use super::ring::{Reading, Ring};
-use super::watch::{Watch, WatchState};
-use crate::model::{JobId, LaneId, LeaseId};
-use crate::sandbox::{JobExit, JobSpec, Launch, Live, LiveEvent, LiveSink, Process, SandboxError};
+use super::watch::Watch;
+use crate::journal::Learnt;
+use crate::model::{CardKind, EventSink, JobId, LaneId, LeaseId, RunEvent};
+use crate::sandbox::{Feed, JobExit, Launch, Live, LiveEvent, LiveSink, Process, SandboxError};
 
 /// The most notices of matches that wait at once.
 const WAITING: usize = 32;
 /// How long a proven end may take to be written down.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Bounds of one table.
-#[derive(Clone, Copy, Debug)]
-pub struct JobLimits {
-    /// The longest that a job may run.
-    pub ceiling: Duration,
-    /// How long the output of an ended job stays readable, from its exit.
-    pub retention: Duration,
-    /// Jobs at once.
-    pub running: usize,
-    /// Ended jobs that are kept; the one that ended first goes first.
-    pub ended: usize,
-    /// Output that is kept of each, in bytes.
-    pub output: usize,
-}
-
-impl Default for JobLimits {
-    fn default() -> Self {
-        Self {
-            ceiling: Duration::from_secs(1800),
-            retention: Duration::from_secs(600),
-            running: 16,
-            ended: 32,
-            output: 256 << 10,
-        }
-    }
-}
-
-/// A job to start.
-pub struct Order {
-    /// The process.
-    pub spec: JobSpec,
-    /// The workspace that it works in.
-    pub lease: LeaseId,
-    /// Its command line, for lists.
-    pub label: String,
-    /// Which worker of the run starts it: 0 is the top.
-    pub by: u32,
-    /// A pattern to watch for.
-    pub watch: Option<Watch>,
-}
-
-/// Something that a worker is to be told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// A job ended; there is one for each.
-    Ended {
-        /// The job.
-        id: JobId,
-        /// Its command line.
-        label: String,
-        /// How.
-        state: JobState,
-        /// How much it wrote, in bytes.
-        written: u64,
-        /// What became of its watch pattern, if it had one.
-        watch: Option<WatchState>,
-    },
-    /// A line matched a job's watch pattern.
-    Matched {
-        /// The job.
-        id: JobId,
-        /// The line: foreign.
-        line: String,
-    },
-}
-
-impl Notice {
-    /// The job that it is about.
-    pub fn id(&self) -> &JobId {
-        match self {
-            Self::Ended { id, .. } | Self::Matched { id, .. } => id,
-        }
-    }
-}
-
-/// What ending a job came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KillReport {
-    /// It is ended, and that is proven.
-    Proven(JobState),
-    /// It had ended before.
-    Over(JobState),
-    /// These may be alive; the job stays listed.
-    Survivors(Vec<String>),
+/// What a job has as its input, when that stays open.
+#[derive(Default)]
+pub(super) struct Opening {
+    pub feed: Feed,
+    pub keyboard: Option<Keyboard>,
+    /// Whether nobody can answer when it asks for a secret.
+    pub alone: bool,
 }
 
 /// The background jobs of one owner. Clones share it.
@@ -114,6 +42,9 @@ pub struct JobTable(Arc<Inner>);
 struct Inner {
     lane: LaneId,
     limits: JobLimits,
+    events: EventSink,
+    kind: CardKind,
+    secrets: Learnt,
     next: AtomicU32,
     closed: AtomicBool,
     entries: Mutex<Vec<Arc<Entry>>>,
@@ -129,17 +60,38 @@ impl std::fmt::Debug for JobTable {
 }
 
 impl JobTable {
-    /// An empty table for the worker run of a lane.
-    pub fn new(lane: LaneId, limits: JobLimits) -> Self {
+    /// An empty table for the worker run of a lane. Beginnings and ends of its jobs are told to `events`.
+    pub fn new(lane: LaneId, limits: JobLimits, events: EventSink) -> Self {
         Self(Arc::new(Inner {
             lane,
             limits,
+            events,
+            kind: CardKind::Job,
+            secrets: Learnt::default(),
             next: AtomicU32::new(1),
             closed: AtomicBool::new(false),
             entries: Mutex::default(),
             notices: Mutex::default(),
             wake: Notify::new(),
         }))
+    }
+
+    /// The same as the operator's: its jobs are the operator's commands.
+    #[must_use]
+    pub(super) fn of_the_operator(mut self) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.kind = CardKind::Shell;
+        }
+        self
+    }
+
+    /// The same, in whose outputs these secrets are hidden. For a table that nobody else holds yet.
+    #[must_use]
+    pub(super) fn hiding(mut self, secrets: Learnt) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.secrets = secrets;
+        }
+        self
     }
 
     pub(super) fn downgrade(&self) -> WeakTable {
@@ -152,16 +104,28 @@ impl JobTable {
     /// # Errors
     /// In words, when too many run or it can't be started. A job that can't be run is told as ended.
     pub fn start(&self, launch: &dyn Launch, order: Order) -> Result<JobId, String> {
+        self.start_open(launch, order, Opening::default()).map(|entry| entry.id.clone())
+    }
+
+    /// The same with an input that may stay open.
+    pub(super) fn start_open(
+        &self,
+        launch: &dyn Launch,
+        order: Order,
+        opening: Opening,
+    ) -> Result<Arc<Entry>, String> {
         let Order { mut spec, lease, label, by, watch } = order;
         self.forget_old();
         self.room()?;
         spec.limits.wall = self.0.limits.ceiling;
         let number = self.0.next.fetch_add(1, Ordering::SeqCst);
         let id = JobId::new(format!("{}#{number}", self.0.lane));
-        let output = Output { ring: Ring::new(self.0.limits.output), watch };
+        let capture = Capture::new(self.0.secrets.clone());
+        let output = Output { ring: Ring::new(self.0.limits.output), watch, capture };
         let output = Arc::new(Mutex::new(output));
         let sink = self.sink(id.clone(), output.clone());
-        let live = Live { sink, channel: None };
+        let Opening { feed, keyboard, alone } = opening;
+        let live = Live { feed, ..Live::new(sink) };
         let process = launch.start_live(spec, live).map_err(|error| error.to_string())?;
         let process: Arc<dyn Process> = process.into();
         let entry = Arc::new(Entry {
@@ -176,9 +140,16 @@ impl JobTable {
             told: AtomicBool::new(false),
             end: OnceLock::new(),
             survivors: Mutex::default(),
+            keyboard,
+            alone,
+            why: OnceLock::new(),
         });
         lock(&self.0.entries).push(entry.clone());
-        let table = self.downgrade();
+        self.tell(&entry);
+        if entry.keyboard.is_some() {
+            self.listen(&entry);
+        }
+        let (table, started) = (self.downgrade(), entry.clone());
         tokio::spawn(async move {
             let ending = entry.process.ended().await;
             match table.upgrade() {
@@ -186,7 +157,7 @@ impl JobTable {
                 None => write_down(&entry, ending),
             }
         });
-        Ok(id)
+        Ok(started)
     }
 
     fn room(&self) -> Result<(), String> {
@@ -211,9 +182,11 @@ impl JobTable {
         Arc::new(move |event| {
             let LiveEvent::Output(bytes) = event else { return };
             let lines = {
-                let Output { ring, watch } = &mut *lock(&output);
-                ring.push(bytes);
-                watch.as_mut().map(|watch| watch.take(bytes, Instant::now())).unwrap_or_default()
+                let Output { ring, watch, capture } = &mut *lock(&output);
+                let text = capture.take(bytes);
+                ring.push(text.as_bytes());
+                let watch = watch.as_mut();
+                watch.map(|one| one.take(text.as_bytes(), Instant::now())).unwrap_or_default()
             };
             if let Some(table) = table.upgrade() {
                 lines.into_iter().for_each(|line| table.matched(&id, line));
@@ -232,18 +205,25 @@ impl JobTable {
 
     /// The one place where an end is written down and becomes a notice (contract R6).
     fn complete(&self, entry: &Entry, ending: Result<JobExit, SandboxError>) {
-        let (written, last, watch) = {
-            let Output { ring, watch } = &mut *lock(&entry.output);
-            let last = watch.as_mut().and_then(|watch| watch.finish(Instant::now()));
-            (ring.written(), last, watch.as_ref().map(Watch::state))
+        let (written, lines, watch) = {
+            let Output { ring, watch, capture } = &mut *lock(&entry.output);
+            let (text, now) = (capture.finish(), Instant::now());
+            ring.push(text.as_bytes());
+            let mut lines = Vec::new();
+            if let Some(watch) = watch {
+                lines = watch.take(text.as_bytes(), now);
+                lines.extend(watch.finish(now));
+            }
+            (ring.written(), lines, watch.as_ref().map(Watch::state))
         };
-        if let Some(line) = last {
-            self.matched(&entry.id, line);
-        }
+        lines.into_iter().for_each(|line| self.matched(&entry.id, line));
         // Both under one lock: who sees that it ended finds the notice.
         let mut notices = lock(&self.0.notices);
         write_down(entry, ending);
-        let silent = entry.told.load(Ordering::SeqCst) || self.0.closed.load(Ordering::SeqCst);
+        let silent = entry.told.load(Ordering::SeqCst)
+            || self.0.closed.load(Ordering::SeqCst)
+            // Nobody is told of the operator's own (contract S2).
+            || self.0.kind == CardKind::Shell;
         if !silent {
             notices.push_back(Notice::Ended {
                 id: entry.id.clone(),
@@ -254,7 +234,12 @@ impl JobTable {
             });
         }
         drop(notices);
+        self.tell(entry);
         self.0.wake.notify_waiters();
+    }
+
+    fn tell(&self, entry: &Entry) {
+        self.0.events.send(RunEvent::Background { card: self.view(entry).card() });
     }
 
     /// Marks an end as told and takes its notice back.
@@ -278,15 +263,44 @@ impl JobTable {
         }
     }
 
+    /// Takes out every ended job (contract S8).
+    pub(super) fn forget_ended(&self) {
+        lock(&self.0.entries).retain(|entry| entry.ended_at().is_none());
+    }
+
+    /// Wakes who waits for something of a job.
+    pub(super) fn woken(&self) {
+        self.0.wake.notify_waiters();
+    }
+
     fn find(&self, id: &JobId) -> Option<Arc<Entry>> {
         lock(&self.0.entries).iter().find(|entry| entry.id == *id).cloned()
     }
 
     /// Every job, oldest first.
     pub fn list(&self) -> Vec<JobView> {
+        self.entries().iter().map(|entry| self.view(entry)).collect()
+    }
+
+    /// The same as they stand in the table.
+    pub(super) fn entries(&self) -> Vec<Arc<Entry>> {
         self.forget_old();
-        let entries = lock(&self.0.entries).clone();
-        entries.iter().map(|entry| entry.view(self.0.lane.as_str())).collect()
+        lock(&self.0.entries).clone()
+    }
+
+    /// A job as lists show it.
+    pub(super) fn view(&self, entry: &Entry) -> JobView {
+        entry.view(self.0.lane.as_str(), self.0.kind)
+    }
+
+    /// Whose table it is.
+    pub(super) fn lane(&self) -> &LaneId {
+        &self.0.lane
+    }
+
+    /// Whether no further job can be started.
+    pub(super) fn is_closed(&self) -> bool {
+        self.0.closed.load(Ordering::SeqCst)
     }
 
     /// Those of one workspace.
@@ -294,14 +308,14 @@ impl JobTable {
         self.forget_old();
         let mut entries = lock(&self.0.entries).clone();
         entries.retain(|entry| entry.lease == *lease);
-        entries.iter().map(|entry| entry.view(self.0.lane.as_str())).collect()
+        entries.iter().map(|entry| entry.view(self.0.lane.as_str(), self.0.kind)).collect()
     }
 
     /// A job of this table with what it wrote from `from` on. An end that is shown here is told by that.
     pub fn read(&self, id: &JobId, from: u64) -> Option<(JobView, Reading)> {
         self.forget_old();
         let entry = self.find(id)?;
-        let view = entry.view(self.0.lane.as_str());
+        let view = entry.view(self.0.lane.as_str(), self.0.kind);
         if !view.state.is_live() {
             self.told(&entry);
         }
@@ -312,25 +326,35 @@ impl JobTable {
     /// Waits until a job has ended, or has written more than `beyond` bytes; at most for `patience`.
     pub async fn wait(&self, id: &JobId, beyond: u64, patience: Duration) {
         let Some(entry) = self.find(id) else { return };
-        let done = async {
-            loop {
-                let woken = self.0.wake.notified();
-                if !entry.state().is_live() || lock(&entry.output).ring.written() > beyond {
-                    return;
-                }
-                woken.await;
+        let _ = tokio::time::timeout(patience, self.written_beyond(&entry, beyond)).await;
+    }
+
+    /// Waits until a job has ended, or has written more than `beyond` bytes.
+    pub(super) async fn written_beyond(&self, entry: &Entry, beyond: u64) {
+        loop {
+            let woken = self.0.wake.notified();
+            if !entry.state().is_live() || lock(&entry.output).ring.written() > beyond {
+                return;
             }
-        };
-        let _ = tokio::time::timeout(patience, done).await;
+            woken.await;
+        }
     }
 
     /// Ends a job with all its processes: TERM, 2 s, KILL (contracts C3 and R9). `None` when there is no
     /// such job here.
     pub async fn kill(&self, id: &JobId) -> Option<KillReport> {
         let entry = self.find(id)?;
-        if !entry.state().is_live() {
+        let report = self.end(&entry).await;
+        if !matches!(report, KillReport::Survivors(_)) {
             self.told(&entry);
-            return Some(KillReport::Over(entry.state()));
+        }
+        Some(report)
+    }
+
+    /// Ends a job in the same way and leaves its notice to its owner: the operator ended it.
+    pub(super) async fn end(&self, entry: &Entry) -> KillReport {
+        if !entry.state().is_live() {
+            return KillReport::Over(entry.state());
         }
         entry.stopping.store(true, Ordering::SeqCst);
         // A warden that is gone took every job with it.
@@ -338,11 +362,10 @@ impl JobTable {
         let survivors = survivors.unwrap_or_default();
         lock(&entry.survivors).clone_from(&survivors);
         if !survivors.is_empty() {
-            return Some(KillReport::Survivors(survivors));
+            return KillReport::Survivors(survivors);
         }
-        self.settled(&entry).await;
-        self.told(&entry);
-        Some(KillReport::Proven(entry.state()))
+        self.settled(entry).await;
+        KillReport::Proven(entry.state())
     }
 
     /// Waits until a proven end is written down.
@@ -408,7 +431,7 @@ impl JobTable {
         let (mut live, lane) = (Vec::new(), self.0.lane.as_str());
         for entry in mine {
             entry.by.store(to, Ordering::SeqCst);
-            live.extend(Some(entry.view(lane)).filter(|view| view.state.is_live()));
+            live.extend(Some(entry.view(lane, self.0.kind)).filter(|view| view.state.is_live()));
         }
         live
     }
@@ -437,9 +460,12 @@ pub(super) fn mention(id: &JobId) -> String {
 
 /// Keeps how a job ended.
 fn write_down(entry: &Entry, ending: Result<JobExit, SandboxError>) {
+    let why = entry.why.get().cloned();
     let end = match ending {
-        Ok(exit) => JobEnd { status: Ok(exit.status), elapsed: exit.elapsed },
-        Err(error) => JobEnd { status: Err(error.to_string()), elapsed: entry.began.elapsed() },
+        Ok(exit) => JobEnd { status: Ok(exit.status), elapsed: exit.elapsed, why },
+        Err(error) => {
+            JobEnd { status: Err(error.to_string()), elapsed: entry.began.elapsed(), why }
+        }
     };
     let _ = entry.end.set((end, Instant::now()));
 }

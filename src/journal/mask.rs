@@ -1,15 +1,105 @@
 //! Secrets are masked where text is written, whatever way they took to get there.
 
+use std::borrow::Cow;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bstr::ByteSlice;
+use secrecy::{ExposeSecret, SecretString};
+
 /// The text that stands for a masked secret.
-const MASK: &str = "[masked]";
+pub const MASK: &str = "[masked]";
 
 /// Shorter values are not masked: they would hit ordinary words.
 const MIN_SECRET_BYTES: usize = 8;
+
+/// Secrets that an operator typed shorter than this are only hidden where they stand alone.
+const MIN_LEARNT_BYTES: usize = 4;
+
+/// Those shorter than this are not masked in files, whose paths and words they would hit.
+const MIN_LEARNT_IN_FILES: usize = 6;
 
 /// Replaces known secret values in everything that is written.
 #[derive(Clone, Default)]
 pub struct Masker {
     secrets: Vec<String>,
+    learnt: Learnt,
+}
+
+/// Secrets that an operator typed while the engine runs. Clones share them; they are wiped from memory when
+/// the last one goes.
+#[derive(Clone, Default)]
+pub struct Learnt(Arc<RwLock<Vec<SecretString>>>);
+
+impl Learnt {
+    /// Hides a value from now on. An empty one is none.
+    pub fn add(&self, secret: &str) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !secret.is_empty() && all.iter().all(|known| known.expose_secret() != secret) {
+            all.push(secret.into());
+            all.sort_by_key(|known| std::cmp::Reverse(known.expose_secret().len()));
+        }
+    }
+
+    /// Wipes them all.
+    pub fn clear(&self) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// A text without them; borrows when there is none in it.
+    pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut out = Cow::Borrowed(text);
+        for (start, end) in self.within(text.as_bytes()).into_iter().rev() {
+            out.to_mut().replace_range(start..end, MASK);
+        }
+        out
+    }
+
+    /// Where secrets stand in `bytes`: ranges that don't overlap, in order.
+    pub fn within(&self, bytes: &[u8]) -> Vec<(usize, usize)> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        for secret in all.iter().map(|secret| secret.expose_secret().as_bytes()) {
+            let places = bytes.find_iter(secret).map(|at| (at, at + secret.len()));
+            // The longest are looked for first: what lies in one of them is hidden already.
+            let free = |&(start, end): &(usize, usize)| {
+                let apart = secret.len() >= MIN_LEARNT_BYTES || stands_alone(bytes, start, end);
+                apart && found.iter().all(|&(from, to)| end <= from || to <= start)
+            };
+            let places: Vec<_> = places.filter(free).collect();
+            found.extend(places);
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// How many bytes at the end of `bytes` may be the beginning of a secret, or of one more character that
+    /// tells whether a short one stands alone.
+    pub fn begun(&self, bytes: &[u8]) -> usize {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let begun = |secret: &SecretString| {
+            let secret = secret.expose_secret().as_bytes();
+            let whole = secret.len() - usize::from(secret.len() >= MIN_LEARNT_BYTES);
+            (1..=whole.min(bytes.len())).rev().find(|&length| bytes.ends_with(&secret[..length]))
+        };
+        all.iter().filter_map(begun).max().unwrap_or(0)
+    }
+}
+
+fn stands_alone(bytes: &[u8], start: usize, end: usize) -> bool {
+    let word =
+        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80);
+    !word(start.checked_sub(1).and_then(|before| bytes.get(before))) && !word(bytes.get(end))
+}
+
+impl std::fmt::Debug for Learnt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Learnt")
+    }
 }
 
 impl Masker {
@@ -20,7 +110,22 @@ impl Masker {
         // The longest first, so that a secret that holds another one is masked whole.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets.dedup();
-        Self { secrets }
+        Self { secrets, learnt: Learnt::default() }
+    }
+
+    /// The secrets that were learnt since: what is added there is masked here, too.
+    pub fn learnt(&self) -> &Learnt {
+        &self.learnt
+    }
+
+    /// All that is to be masked, the longest first.
+    fn all(&self) -> Vec<SecretString> {
+        let learnt = self.learnt.0.read().unwrap_or_else(PoisonError::into_inner);
+        let long = learnt.iter().filter(|one| one.expose_secret().len() >= MIN_LEARNT_IN_FILES);
+        let known = self.secrets.iter().map(|secret| SecretString::from(secret.as_str()));
+        let mut all: Vec<SecretString> = known.chain(long.cloned()).collect();
+        all.sort_by_key(|secret| std::cmp::Reverse(secret.expose_secret().len()));
+        all
     }
 
     /// Whether the name of an environment variable says that its value is a secret.
@@ -32,12 +137,12 @@ impl Masker {
     }
 
     /// Masks the secrets in `bytes`; borrows when there is nothing to mask.
-    pub fn mask<'a>(&self, bytes: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
-        use bstr::ByteSlice;
-        let mut out = std::borrow::Cow::Borrowed(bytes);
-        for secret in &self.secrets {
+    pub fn mask<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let mut out = Cow::Borrowed(bytes);
+        for secret in &self.all() {
+            let secret = secret.expose_secret();
             if out.find(secret).is_some() {
-                out = std::borrow::Cow::Owned(out.replace(secret, MASK));
+                out = Cow::Owned(out.replace(secret, MASK));
             }
         }
         out
@@ -45,38 +150,39 @@ impl Masker {
 
     /// Masks the secrets in the texts of a JSON document, whose form stays as it is even where a
     /// secret is also the name of a field, or is written with escapes; borrows when there is none.
-    pub fn mask_json<'a>(&self, bytes: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
-        use bstr::ByteSlice;
+    pub fn mask_json<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let escaped = |secret: &str| serde_json::Value::from(secret).to_string();
-        let holds = |secret: &String| {
+        let all = self.all();
+        let holds = |secret: &SecretString| {
+            let secret = secret.expose_secret();
             let escaped = escaped(secret);
             bytes.find(secret).is_some() || bytes.find(&escaped[1..escaped.len() - 1]).is_some()
         };
-        if !self.secrets.iter().any(holds) {
-            return std::borrow::Cow::Borrowed(bytes);
+        if !all.iter().any(holds) {
+            return Cow::Borrowed(bytes);
         }
         let masked = serde_json::from_slice(bytes).and_then(|mut value: serde_json::Value| {
-            self.mask_texts(&mut value);
+            mask_texts(&all, &mut value);
             serde_json::to_vec(&value)
         });
-        masked.map_or_else(|_| self.mask(bytes), std::borrow::Cow::Owned)
+        masked.map_or_else(|_| self.mask(bytes), Cow::Owned)
     }
+}
 
-    fn mask_texts(&self, value: &mut serde_json::Value) {
-        match value {
-            serde_json::Value::String(text) => {
-                for secret in &self.secrets {
-                    if text.contains(secret) {
-                        *text = text.replace(secret, MASK);
-                    }
+fn mask_texts(secrets: &[SecretString], value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) => {
+            for secret in secrets.iter().map(ExposeSecret::expose_secret) {
+                if text.contains(secret) {
+                    *text = text.replace(secret, MASK);
                 }
             }
-            serde_json::Value::Array(list) => list.iter_mut().for_each(|one| self.mask_texts(one)),
-            serde_json::Value::Object(map) => {
-                map.values_mut().for_each(|one| self.mask_texts(one));
-            }
-            _ => {}
         }
+        serde_json::Value::Array(list) => list.iter_mut().for_each(|one| mask_texts(secrets, one)),
+        serde_json::Value::Object(map) => {
+            map.values_mut().for_each(|one| mask_texts(secrets, one));
+        }
+        _ => {}
     }
 }
 
@@ -105,7 +211,33 @@ mod tests {
         assert_eq!(&*masked, br#"{"candidate":"my [masked] is [masked]"}"#);
         assert_eq!(&*masker.mask_json(b"{\"candidate\": tor"), b"{\"[masked]\": tor");
         let plain = br#"{"b":1,"a":2}"#;
-        assert!(matches!(masker.mask_json(plain), std::borrow::Cow::Borrowed(_)));
+        assert!(matches!(masker.mask_json(plain), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_is_learnt_later_is_masked_by_every_clone() {
+        let masker = Masker::new(["sk-12345678".into()]);
+        let clone = masker.clone();
+        masker.learnt().add("hunter2");
+        masker.learnt().add("hunter2-long");
+        masker.learnt().add("a1");
+        masker.learnt().add("");
+        assert_eq!(&*clone.mask(b"hunter2-long a1 hunter2"), b"[masked] a1 [masked]");
+        assert_eq!(
+            &*clone.mask_json(br#"{"hunter2":"my hunter2"}"#),
+            br#"{"hunter2":"my [masked]"}"#
+        );
+        let learnt = clone.learnt();
+        assert_eq!(
+            learnt.hide("hunter2-long, a1; ba1 hunter22"),
+            "[masked], [masked]; ba1 [masked]2"
+        );
+        assert_eq!(learnt.begun(b"x hunt"), 4);
+        assert_eq!(learnt.begun(b"x hunter2"), 7, "the longer one may follow");
+        assert_eq!((learnt.begun(b"x a1"), learnt.begun(b"x")), (2, 0));
+        assert!(!format!("{masker:?} {learnt:?}").contains("hunter"));
+        learnt.clear();
+        assert_eq!(&*masker.mask(b"hunter2"), b"hunter2");
     }
 
     #[test]

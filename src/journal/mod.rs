@@ -17,7 +17,7 @@ mod sweep;
 pub use artifacts::Artifacts;
 pub use entry::{Entry, JOURNAL_VERSION, LeftBehind};
 pub use error::JournalError;
-pub use mask::Masker;
+pub use mask::{Learnt, MASK, Masker};
 pub use read::Read;
 pub use retire::OnDisk;
 pub use runs::{RunDir, RunSummary, Runs};

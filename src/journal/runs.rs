@@ -227,6 +227,11 @@ impl RunDir {
         &self.dir
     }
 
+    /// What masks everything that is written here.
+    pub fn masker(&self) -> &Masker {
+        &self.masker
+    }
+
     /// Its artifacts.
     pub fn artifacts(&self) -> &Artifacts {
         &self.artifacts

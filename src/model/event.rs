@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Admission, Ballot, CandidateId, Decision, Duel, Enough, Exit, GateReport, LaneId, RunId, Stop,
-    Usage, Warning,
+    Admission, Ballot, CandidateId, Card, Decision, Duel, Enough, Exit, GateReport, LaneId, RunId,
+    Steer, Stop, Usage, Warning,
 };
 
 /// A stage of the way of the data.
@@ -96,6 +96,16 @@ pub enum RunEvent {
         left_change: bool,
         /// What it used.
         usage: Usage,
+    },
+    /// A worker's background job began or ended.
+    Background {
+        /// The job.
+        card: Card,
+    },
+    /// The operator's word for a worker came in, was told, or came too late.
+    Steered {
+        /// It, and what became of it.
+        steer: Steer,
     },
     /// Enough candidates are there: no further lane is begun, and those at work are cut off.
     Enough {

@@ -5,6 +5,7 @@
 
 mod ballot;
 mod candidate;
+mod card;
 pub mod chat;
 mod decision;
 mod duel;
@@ -15,6 +16,7 @@ mod ids;
 mod plan;
 pub mod printable;
 mod record;
+mod steer;
 mod task;
 mod text;
 mod usage;
@@ -25,6 +27,7 @@ pub use candidate::{
     Admission, Candidate, ChangeKind, Claim, FileChange, Flag, Kind, Limit, Refusal, Refuted,
     Repair, Stop,
 };
+pub use card::{Card, CardKind, CardState};
 pub use decision::{Basis, Confidence, Decision, Evidence, NoWinner, Outcome};
 pub use duel::{Control, ControlResult, Design, Duel, DuelResult, DuelRun};
 pub use event::{EventSink, RunEvent, Stage};
@@ -45,6 +48,7 @@ pub use record::{
     BaseRecord, CandidateRecord, Enough, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption,
     RunKind, RunRecord, SandboxRecord, Saved, Unanswered, Warning,
 };
+pub use steer::{Fate, Sender, Steer};
 pub use task::{Task, TaskSource};
 pub use text::{Clipped, clip};
 pub use usage::{Cost, MicroUsd, Usage};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Admission, ArtifactId, Ballot, Candidate, CandidateId, CommitId, Control, Cost, Decision,
-    Design, Duel, Exit, GateReport, LaneId, Plan, Refuted, RunId, Stop, TreeId, Usage,
+    Design, Duel, Exit, GateReport, LaneId, Plan, Refuted, RunId, Steer, Stop, TreeId, Usage,
 };
 
 /// Version of the record's schema. It grows with every change that an older reader can't take.
@@ -241,6 +241,9 @@ pub struct RunRecord {
     /// What an early end of the fan-out saved, when there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved: Option<Saved>,
+    /// What the operator said to workers under way, and what became of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steers: Vec<Steer>,
     /// What was taken over, when the run was resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Resumption>,

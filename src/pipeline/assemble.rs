@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::adapters::{GateProve, Gated, PatchAdmit};
+use super::adapters::{GateProve, Gated};
 use super::cautions;
+use super::choosing::{Desks, admit, judging, patch_admit, weigh};
 use super::design::design;
-use super::duel::DuelDesk;
 use super::estimate::counted_by_tokens;
 use super::frame::Frame;
 use super::heal::Clinic;
-use super::judging::{JudgeDesk, SelectWeigh, SynthFuse};
 use super::layers::{Layers, lay};
 use super::memory::Memory;
 use super::models::Models;
@@ -25,19 +24,17 @@ use super::side::side;
 use super::survey::Survey;
 use super::tell::Teller;
 use super::work::{LoopWork, Shop};
-use super::{Admit, Duels, Fuse, Judge, Phases, PipelineError, Weigh};
+use super::{Phases, PipelineError};
 use crate::config::Config;
 use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
-use crate::jobs::{JobBook, JobLimits};
+use crate::jobs::{HostJobs, JobBook, JobLimits};
 use crate::journal::{Masker, RunDir};
-use crate::judge::JudgeModel;
 use crate::model::{EventSink, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
-use crate::patch::Rules;
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::{CodeExecution, Registry};
-use crate::worker::{DelegateSubtask, Turns, Voice};
+use crate::worker::{DelegateSubtask, Floor, Steering, Turns, Voice};
 
 /// What a command asks the pipeline to do.
 pub struct Commission {
@@ -75,6 +72,10 @@ pub struct Equipment {
     pub masker: Masker,
     /// Runs jobs.
     pub warden: Warden,
+    /// Where the operator finds what is live.
+    pub floor: Floor,
+    /// The operator's own commands.
+    pub host: HostJobs,
 }
 
 /// Runs a commission to its end, in the directory made for it, and gives its record.
@@ -251,6 +252,19 @@ impl Builder {
         self,
         limit: CancellationToken,
     ) -> Result<RunRecord, PipelineError> {
+        if let Some(launcher) = &self.sandbox.launcher {
+            self.equipment.host.open(launcher.clone());
+        }
+        let done = self.walk(limit).await;
+        // The operator's commands end with the run, whatever became of it, and nobody is told (contract S7).
+        let reaped = self.equipment.host.finish().await;
+        if !reaped.survivors.is_empty() {
+            tracing::warn!("commands may be alive: {}", reaped.survivors.join(", "));
+        }
+        done
+    }
+
+    async fn walk(&self, limit: CancellationToken) -> Result<RunRecord, PipelineError> {
         let phases = self.phases().await?;
         let order = self.order(limit)?;
         execute(order, &phases, &self.dir, self.tell.clone(), &self.cancel).await
@@ -302,6 +316,7 @@ impl Builder {
         let workers = &self.frame.plan.workers;
         let limits =
             JobLimits { ceiling: Duration::from_secs(workers.job_seconds), ..JobLimits::default() };
+        let hidden = self.equipment.masker.learnt().clone();
         let voice = Voice::new(self.layers.templates.clone(), fencer.clone());
         Ok(LoopWork::new(Shop {
             store: self.store.clone(),
@@ -309,7 +324,9 @@ impl Builder {
             models,
             registry: self.registry().await?,
             tools: self.frame.tools.clone(),
-            jobs: JobBook::new(limits),
+            jobs: JobBook::new(limits)
+                .shown(self.equipment.floor.board.clone(), self.tell.sink())
+                .hiding(hidden.clone()),
             templates: self.layers.templates.clone(),
             clinic: (workers.heal_rounds > 0).then(|| self.clinic(&voice, &prove)),
             voice,
@@ -325,6 +342,9 @@ impl Builder {
             memory: self.memory.clone(),
             dir: self.dir.clone(),
             events: self.tell.sink(),
+            floor: self.equipment.floor.clone(),
+            host: self.equipment.host.clone(),
+            hidden,
         }))
     }
 
@@ -400,6 +420,7 @@ impl Builder {
             limit,
             stopped: self.stopped.clone(),
             rejudges: self.rejudges.clone(),
+            steering: self.equipment.floor.steering.clone(),
             ..assignment(&self.frame, &self.layers, &self.memory, &self.dir)?
         })
     }
@@ -453,74 +474,8 @@ pub(super) fn assignment(
         rejudges: None,
         limit: CancellationToken::new(),
         stopped: Stopped::default(),
+        steering: Steering::default(),
     })
-}
-
-pub(super) fn admit(store: &Arc<Store>, plan: &Plan) -> Box<dyn Admit> {
-    Box::new(patch_admit(store, plan))
-}
-
-fn patch_admit(store: &Arc<Store>, plan: &Plan) -> PatchAdmit {
-    PatchAdmit { store: store.clone(), rules: Rules::from(&plan.patch), gates: plan.gates.clone() }
-}
-
-pub(super) fn weigh(store: &Arc<Store>, plan: &Plan) -> Box<dyn Weigh> {
-    Box::new(SelectWeigh { trust: plan.trust.clone(), store: store.clone() })
-}
-
-/// What the desks of judges, duels and synthesizer are made of.
-pub(super) struct Desks<'a> {
-    pub(super) layers: &'a Layers,
-    pub(super) models: &'a Models,
-    pub(super) fencer: &'a Fencer,
-    pub(super) store: &'a Arc<Store>,
-    pub(super) dir: &'a RunDir,
-    pub(super) memory: &'a Arc<Memory>,
-    /// Runs duels' tests; nobody does in a replay.
-    pub(super) prove: Option<&'a Arc<GateProve>>,
-}
-
-/// Judges, duels and synthesizer, as far as the plan has them; all sit at the judges' desk.
-type Judging = (Option<Box<dyn Judge>>, Option<Box<dyn Duels>>, Option<Box<dyn Fuse>>);
-
-/// The judges' desk of a plan, its duels and its synthesizer.
-pub(super) fn judging(
-    plan: &Plan,
-    of: &Desks<'_>,
-    (events, cancel): (EventSink, CancellationToken),
-) -> Result<Judging, PipelineError> {
-    if plan.judging.judges.is_empty() {
-        return Ok((None, None, None));
-    }
-    let Desks { layers, models, fencer, store, .. } = of;
-    let connected =
-        plan.judging.models.iter().map(|model| Ok((model.clone(), models.provider(model)?)));
-    let connected = connected.collect::<Result<_, PipelineError>>()?;
-    let desk = JudgeDesk::new(plan, layers, (*fencer).clone(), connected, events, cancel)?;
-    let duels = match &plan.judging.duels {
-        Some(duels) => Some(Box::new(DuelDesk {
-            desk: desk.clone(),
-            plan: duels.clone(),
-            gates: plan.gates.clone(),
-            model: JudgeModel {
-                name: duels.model.clone(),
-                provider: models.provider(&duels.model)?,
-            },
-            store: (*store).clone(),
-            dir: of.dir.clone(),
-            memory: of.memory.clone(),
-            prove: of.prove.cloned(),
-        }) as _),
-        None => None,
-    };
-    let fuse = match &plan.judging.synth {
-        Some(model) => {
-            let provider = models.provider(model)?;
-            Some(Box::new(SynthFuse::new(&desk, provider, model.clone(), (*store).clone())) as _)
-        }
-        None => None,
-    };
-    Ok((Some(Box::new(desk)), duels, fuse))
 }
 
 /// Whether every tool that the config switches is one of this version, whether or not it is offered here.

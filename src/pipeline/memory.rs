@@ -15,8 +15,8 @@ use super::frame::Frame;
 use crate::journal::{Artifacts, Entry, JournalError, LeftBehind, Read, RunDir};
 use crate::model::chat::{Delta, Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Claim, Design, DuelRun, Enough, GateReport, LaneId, ModelRef, Resumption, Stop,
-    TreeId, Unanswered, Usage,
+    ArtifactId, Claim, Design, DuelRun, Enough, GateReport, LaneId, ModelRef, Resumption, RunEvent,
+    Steer, Stop, TreeId, Unanswered, Usage,
 };
 use crate::provider::{Ask, ErrorClass, Provider, ProviderError};
 
@@ -60,6 +60,8 @@ pub struct Memory {
     enough: Option<Enough>,
     design: Option<Design>,
     duels: BTreeMap<DuelKey, Vec<DuelRun>>,
+    /// The operator's words, each as it stood last.
+    steers: Vec<Steer>,
     /// What recorded calls used.
     spent: Vec<(Purpose, Usage)>,
     resumption: Option<Resumption>,
@@ -156,7 +158,7 @@ impl Memory {
                 }
                 // What was in flight when an engine ended stays so.
                 Entry::Resumed { .. } => possibly_paid += std::mem::take(&mut open).len() as u64,
-                Entry::Event { .. } => {}
+                Entry::Event { event } => memory.hear(event),
             }
         }
         possibly_paid += open.len() as u64;
@@ -191,7 +193,8 @@ impl Memory {
         let worker = |purpose: &Purpose| matches!(purpose, Purpose::Worker { .. });
         let keeps = |entry: &Entry| match entry {
             Entry::CallBegan { purpose, .. } | Entry::CallEnded { purpose, .. } => worker(purpose),
-            Entry::Plan { .. } | Entry::Resumed { .. } | Entry::Event { .. } => false,
+            Entry::Event { event } => matches!(**event, RunEvent::Steered { .. }),
+            Entry::Plan { .. } | Entry::Resumed { .. } => false,
             Entry::Fallback { .. }
             | Entry::Attempt { .. }
             | Entry::Enough { .. }
@@ -201,6 +204,19 @@ impl Memory {
             | Entry::BaseKept { .. } => true,
         };
         entries.into_iter().filter(keeps).collect()
+    }
+
+    fn hear(&mut self, event: &RunEvent) {
+        let RunEvent::Steered { steer } = event else { return };
+        match self.steers.iter_mut().find(|known| known.id == steer.id) {
+            Some(known) => known.clone_from(steer),
+            None => self.steers.push(steer.clone()),
+        }
+    }
+
+    /// What the operator said to workers, and what had become of it.
+    pub(super) fn steers(&self) -> Vec<Steer> {
+        self.steers.clone()
     }
 
     /// A reply outlives a failure of the same request; of failures the last one counts.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::{Desks, admit, assignment, judging, weigh};
+use super::assemble::assignment;
+use super::choosing::{Desks, admit, judging, weigh};
 use super::design::design;
 use super::frame::Frame;
 use super::layers::lay;
@@ -118,7 +119,7 @@ impl Prove for NoGates {
 }
 
 /// What of a record must come out again; times and what a resume took over need not.
-const DERIVED: [&str; 14] = [
+const DERIVED: [&str; 15] = [
     "kind",
     "base",
     "lanes",
@@ -131,6 +132,7 @@ const DERIVED: [&str; 14] = [
     "usage",
     "definitions",
     "saved",
+    "steers",
     "title",
     "capsule",
 ];

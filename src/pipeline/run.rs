@@ -17,6 +17,7 @@ use crate::model::{
     Exit, Family, GateReport, Kind, LaneId, NoWinner, Plan, RECORD_VERSION, RULES_VERSION, Refuted,
     RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
+use crate::worker::Steering;
 
 /// A diff that was made elsewhere.
 #[derive(Clone, Debug)]
@@ -58,6 +59,8 @@ pub struct Assignment {
     pub limit: CancellationToken,
     /// The signal that ended the run, once one did.
     pub stopped: Stopped,
+    /// The operator's way to the workers.
+    pub steering: Steering,
 }
 
 /// How a run that was ended by a signal is to end. Who catches the signal sets it, then cancels.
@@ -99,6 +102,8 @@ pub(super) struct Run<'a> {
     pub(super) early: Early,
     /// Why the fan-out ended early, if it did.
     pub(super) enough: Option<Enough>,
+    /// The operator's way to the workers.
+    pub(super) steering: Steering,
     limit: CancellationToken,
     stopped: Stopped,
     began: Instant,
@@ -127,6 +132,7 @@ impl<'a> Run<'a> {
         });
         let (given, limit) = (order.given.clone(), order.limit.clone());
         let (stopped, memory) = (order.stopped.clone(), order.memory.clone());
+        let steering = order.steering.clone();
         let record = blank_record(order, dir, engine);
         for warning in &record.warnings {
             tell.warn(warning.clone());
@@ -141,6 +147,7 @@ impl<'a> Run<'a> {
             memory,
             early: Early::default(),
             enough: None,
+            steering,
             limit,
             stopped,
             began: Instant::now(),
@@ -410,6 +417,7 @@ impl<'a> Run<'a> {
         let signal = self.stopped.get().copied();
         self.record.exit = signal.unwrap_or_else(|| exit_of(&decision, &self.record.candidates));
         self.record.decision = decision;
+        self.record.steers = self.steers();
         self.record.resumed = self.memory.resumption();
         self.record.millis = self.began.elapsed().as_millis() as u64;
         self.sum_up();
@@ -470,6 +478,7 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         title: None,
         capsule: None,
         saved: None,
+        steers: Vec::new(),
         resumed: None,
         rejudges: order.rejudges,
     }

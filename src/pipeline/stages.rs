@@ -28,6 +28,7 @@ impl Run<'_> {
         let design = self.design().await?;
         let mut runs = lane_runs(&self.record.plan);
         runs.iter_mut().for_each(|run| run.design.clone_from(&design));
+        self.open_steering(&runs);
         self.begin_stage(Stage::FanOut, Some(runs.len() as u32))?;
         let brake = Brake::new(self.cancel);
         let (ends, early) = match self.watched() {
@@ -44,6 +45,7 @@ impl Run<'_> {
             }
             None => (self.work(runs, &brake, None).await, Early::default()),
         };
+        self.steering.close();
         let ends = ends?;
         self.early = early;
         self.enough = self.early.enough.take().or_else(|| self.memory.enough().cloned());
@@ -97,6 +99,7 @@ impl Run<'_> {
             if let Err(error) = keep_attempt(self.dir, &run.id, attempt) {
                 self.tell.fail(error);
             }
+            self.steering.end(&run.id);
             self.tell.send(lane_ended(&run.id, attempt));
             if let (Some(arrived), Some(arrival)) = (&arrived, Arrival::of(run, attempt)) {
                 // Who can't be told any more has ended the fan-out.

@@ -8,56 +8,63 @@ use crate::model::{EventSink, RunEvent, Warning};
 
 use super::PipelineError;
 
-/// A sink that journals what it passes on. The first failure to write is kept and ends the run at
-/// the next stage: an event sink itself can't fail.
+/// Journals what it passes on. The first failure to write is kept and ends the run at the next stage: an
+/// event sink itself can't fail.
 #[derive(Clone)]
-pub struct Teller {
-    sink: EventSink,
-    failed: Arc<Mutex<Option<JournalError>>>,
+pub struct Teller(Arc<Inner>);
+
+struct Inner {
+    dir: RunDir,
+    listener: EventSink,
+    failed: Mutex<Option<JournalError>>,
     /// Calls that broke off and may have been charged.
-    broken_off: Arc<AtomicU64>,
+    broken_off: AtomicU64,
 }
 
 impl Teller {
     /// Passes everything to `listener`, and everything but passing activity to the journal.
     pub fn new(dir: RunDir, listener: EventSink) -> Self {
-        let failed = Arc::new(Mutex::new(None));
-        let keep = failed.clone();
-        let sink = EventSink::new(move |event| {
-            if !matches!(event, RunEvent::LaneActivity { .. })
-                && let Err(error) = dir.append(&Entry::Event { event: Box::new(event.clone()) })
-            {
-                keep.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            }
-            // Whoever listens is no less a stranger than whoever reads the journal.
-            listener.send(dir.masked(&event).unwrap_or(event));
-        });
-        Self { sink, failed, broken_off: Arc::default() }
+        let (failed, broken_off) = (Mutex::default(), AtomicU64::default());
+        Self(Arc::new(Inner { dir, listener, failed, broken_off }))
     }
 
     /// The sink for others.
     pub fn sink(&self) -> EventSink {
-        self.sink.clone()
+        let teller = self.clone();
+        EventSink::new(move |event| teller.send(event))
     }
 
     /// Tells.
     pub fn send(&self, event: RunEvent) {
-        self.sink.send(event);
+        if let Err(error) = self.0.write(&event) {
+            self.fail(error);
+        }
+        self.0.pass_on(event);
+    }
+
+    /// Tells of something that must not have an effect before it is in the journal.
+    ///
+    /// # Errors
+    /// When it can't be written; nobody is told then.
+    pub fn keep(&self, event: RunEvent) -> Result<(), JournalError> {
+        self.0.write(&event)?;
+        self.0.pass_on(event);
+        Ok(())
     }
 
     /// Keeps a failure to write for the next check.
     pub fn fail(&self, error: JournalError) {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
     /// Counts a call that broke off after its server had begun.
     pub fn broke_off(&self) {
-        self.broken_off.fetch_add(1, Ordering::SeqCst);
+        self.0.broken_off.fetch_add(1, Ordering::SeqCst);
     }
 
     /// How many there were since the beginning.
     pub fn broken_off(&self) -> u64 {
-        self.broken_off.load(Ordering::SeqCst)
+        self.0.broken_off.load(Ordering::SeqCst)
     }
 
     /// Tells of a warning.
@@ -70,9 +77,23 @@ impl Teller {
     /// # Errors
     /// The first failure since the last check.
     pub fn check(&self) -> Result<(), PipelineError> {
-        match self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        match self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error.into()),
             None => Ok(()),
         }
+    }
+}
+
+impl Inner {
+    fn write(&self, event: &RunEvent) -> Result<(), JournalError> {
+        match event {
+            RunEvent::LaneActivity { .. } => Ok(()),
+            event => self.dir.append(&Entry::Event { event: Box::new(event.clone()) }),
+        }
+    }
+
+    /// Whoever listens is no less a stranger than whoever reads the journal.
+    fn pass_on(&self, event: RunEvent) {
+        self.listener.send(self.dir.masked(&event).unwrap_or(event));
     }
 }

@@ -12,11 +12,12 @@ use super::adapters::GateProve;
 use super::heal::{Clinic, Healer, Kept};
 use super::memory::Memory;
 use super::models::{Models, models_of};
+use super::shells::LaneGround;
 use super::{Attempt, PipelineError, Work};
 use crate::fanout::LaneRun;
 use crate::fence::Fencer;
-use crate::jobs::{JobBook, JobTable, RunScope, mint_token};
-use crate::journal::{Entry, JournalError, LeftBehind, RunDir};
+use crate::jobs::{HostJobs, JobBook, JobTable, RunScope, mint_token};
+use crate::journal::{Entry, JournalError, Learnt, LeftBehind, RunDir};
 use crate::model::{
     CommandSpec, EventSink, GatePlan, LaneId, ModelRef, Plan, RunEvent, RunToken, Stop, Unanswered,
     Usage,
@@ -28,7 +29,8 @@ use crate::repo::{Store, Workspace};
 use crate::sandbox::{Launch, Launcher, Reaped};
 use crate::tools::{Jobs, Registry, ToolContext};
 use crate::worker::{
-    DelegateDesk, DelegateSubtask, LoopWorker, Review, Turns, Voice, WorkerInput, WorkerOutcome,
+    Attended, DelegateDesk, DelegateSubtask, Floor, LoopWorker, Review, Seat, Turns, Voice,
+    WorkerInput, WorkerOutcome,
 };
 
 /// What every attempt of a run shares.
@@ -69,6 +71,12 @@ pub struct Shop {
     pub dir: RunDir,
     /// Where activity is told.
     pub events: EventSink,
+    /// Where the operator finds the workers.
+    pub floor: Floor,
+    /// The operator's own commands, which may run in the workspaces.
+    pub host: HostJobs,
+    /// Secrets that the operator typed: no tool's answer holds one.
+    pub hidden: Learnt,
 }
 
 /// Loop workers.
@@ -86,8 +94,12 @@ impl Work for LoopWork {
         let shop = self.0.clone();
         async move {
             let began = Instant::now();
-            let mut attempt = shop.with_fallbacks(run, cancel).await;
+            // The operator can stop this lane alone.
+            let cancel = cancel.child_token();
+            let attended = Attended::begin(&shop.floor, &run.id, cancel.clone());
+            let mut attempt = shop.with_fallbacks(run, cancel, &attended).await;
             attempt.millis = began.elapsed().as_millis() as u64;
+            attended.ended(attempt.stop.to_string());
             attempt
         }
         .boxed()
@@ -164,13 +176,15 @@ impl Shop {
         self: Arc<Self>,
         mut run: LaneRun,
         cancel: CancellationToken,
+        attended: &Attended,
     ) -> Attempt {
         let models: Vec<ModelRef> = models_of(&run.lane).cloned().collect();
         let mut left = self.memory.left_behind(&run.id).to_vec();
         left.truncate(models.len() - 1);
         for (nth, model) in models.iter().enumerate().skip(left.len()) {
             run.lane.model = model.clone();
-            let ended = self.clone().attempt(run.clone(), cancel.clone()).await;
+            let seat = attended.seat(&model.to_string());
+            let ended = self.clone().attempt(run.clone(), cancel.clone(), seat).await;
             let mut attempt = ended.unwrap_or_else(|(class, message)| {
                 Attempt::nothing(Stop::Failed { class: class.to_owned(), message })
             });
@@ -212,6 +226,7 @@ impl Shop {
         self: Arc<Self>,
         run: LaneRun,
         cancel: CancellationToken,
+        seat: Seat,
     ) -> Result<Attempt, Failure> {
         let (shop, lane) = (self.clone(), run.id.clone());
         let below = match self.prove.under_workers().await {
@@ -228,14 +243,17 @@ impl Shop {
             .clone()
             .map(|launcher| RunScope::new(token.clone(), launcher).with_table(table.clone()));
         let mut input = self
-            .input(&run, (workspace.clone(), token, table), cancel)
+            .input(&run, (workspace.clone(), token, table), cancel, seat)
             .map_err(|error| ("internal", error.to_string()))?;
         let healer = self.clinic.clone().map(|clinic| {
             let bill = input.context.bill.clone();
             Arc::new(Healer::new(clinic, run.id.clone(), workspace.clone(), bill))
         });
         input.review = healer.clone().map(|healer| healer as Arc<dyn Review>);
+        let ground = Arc::new(LaneGround::new(&workspace, &self.prove, &self.plan.gates));
+        let entrance = self.host.enter(&run.id, ground);
         let outcome = LoopWorker::run(input).await;
+        drop(entrance);
         let reaped = match scope {
             // What the worker left running ends before its workspace is read.
             Some(scope) => scope.finish().await,
@@ -255,6 +273,7 @@ impl Shop {
         run: &LaneRun,
         (workspace, token, table): (Arc<Workspace>, RunToken, JobTable),
         cancel: CancellationToken,
+        seat: Seat,
     ) -> Result<WorkerInput, PipelineError> {
         let render = |context: &dyn crate::prompt::PromptContext| {
             let rendered = self.templates.render(context, &self.fencer);
@@ -262,13 +281,16 @@ impl Shop {
         };
         let launch = self.launcher.clone().map(|launcher| Arc::new(launcher) as Arc<dyn Launch>);
         let jobs = launch.is_some().then(|| Jobs { table, book: self.jobs.clone() });
-        let context =
-            ToolContext { jobs, ..ToolContext::new(workspace, token, launch, cancel.clone()) };
+        let context = ToolContext {
+            jobs,
+            hidden: self.hidden.clone(),
+            ..ToolContext::new(workspace, token, launch, cancel.clone())
+        };
         let system = render(&WorkerSystem)?;
         let provider = self.models.provider(&run.lane.model)?;
         Ok(WorkerInput {
             lane: run.id.clone(),
-            toolbox: Arc::new(self.toolbox(run, provider.clone(), &system)),
+            toolbox: Arc::new(self.toolbox(run, provider.clone(), &system, seat.clone())),
             provider,
             model: run.lane.model.model.clone(),
             context,
@@ -282,12 +304,19 @@ impl Shop {
             seed: Some(run.seed),
             temperature: run.lane.temperature,
             events: self.events.clone(),
+            seat,
             cancel,
         })
     }
 
     /// The tools of one worker run.
-    fn toolbox(&self, run: &LaneRun, provider: Arc<dyn Provider>, system: &str) -> Registry {
+    fn toolbox(
+        &self,
+        run: &LaneRun,
+        provider: Arc<dyn Provider>,
+        system: &str,
+        seat: Seat,
+    ) -> Registry {
         let nested = self.plan.workers.nested;
         if nested.most == 0 || nested.depth == 0 {
             return self.registry.toggled(&self.tools);
@@ -306,6 +335,7 @@ impl Shop {
             seed: Some(run.seed),
             temperature: run.lane.temperature,
             events: self.events.clone(),
+            seat,
             // A conversation that can't be read is asked anew.
             past: Arc::new(move |lane| memory.conversation(lane, &name).unwrap_or_default()),
         };

@@ -19,9 +19,9 @@ mod tests;
 pub use context::{
     CandidateView, CapsuleSystem, CapsuleTask, DesignSystem, DesignTask, DuelSystem, DuelTask,
     DuelView, GateCommand, GateFailure, GateView, Instructions, JobNotices, JudgeRetry,
-    JudgeSystem, JudgeTask, SkepticSystem, SkepticTask, Subtask, SubtaskResult, SynthBallot,
-    SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask, TitleSystem, TitleTask, WorkerSystem,
-    WorkerTask,
+    JudgeSystem, JudgeTask, OperatorSteering, SkepticSystem, SkepticTask, Subtask, SubtaskResult,
+    SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask, TitleSystem, TitleTask,
+    WorkerSystem, WorkerTask,
 };
 pub(crate) use context::{DIFF_BYTES, LAYOUT_BYTES, inline};
 pub use error::PromptError;

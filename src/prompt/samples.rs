@@ -146,6 +146,10 @@ pub(super) fn worker() -> Vec<Box<dyn PromptContext>> {
             notices: vec![("job fast/1#1 ended: exit 0".to_owned(), None)],
             waited: false,
         }),
+        Box::new(OperatorSteering {
+            label: "OPERATOR STEERING s1 from ada (uid 1000)".to_owned(),
+            text: "Leave the lexer alone.\n".to_owned(),
+        }),
         Box::new(Subtask {
             task: "Fix the parser.".to_owned(),
             description: HOSTILE.to_owned(),

@@ -2,7 +2,8 @@
 
 use super::page::{Cell, Page, Row, Tone};
 use super::words;
-use crate::model::{LaneRecord, RunRecord, Stop, duration};
+use crate::model::printable::line;
+use crate::model::{Fate, LaneRecord, RunRecord, Steer, Stop, duration};
 
 const HEAD: [&str; 7] = ["lane", "model", "stop", "cand.", "turns", "cost", "time"];
 
@@ -16,6 +17,21 @@ pub fn write(page: &mut Page, record: &RunRecord) {
     page.heading(&format!("Lanes: {gave} of {all} gave a candidate"));
     let rows: Vec<Row> = record.lanes.iter().map(row).collect();
     page.table(&HEAD, &rows, 0);
+    if !record.steers.is_empty() {
+        page.heading("Operator steering");
+        record.steers.iter().for_each(|steer| write_steer(page, steer));
+    }
+}
+
+/// Whom the operator said something, who that was, and whether it was read.
+fn write_steer(page: &mut Page, steer: &Steer) {
+    let (fate, tone) = match steer.fate {
+        Fate::Told { turn } => (format!("read in turn {turn}"), Tone::Plain),
+        Fate::Missed => ("missed".to_owned(), Tone::Warn),
+        Fate::Waiting => ("not read".to_owned(), Tone::Warn),
+    };
+    let Steer { id, lane, from, text, .. } = steer;
+    page.entry("  ", &format!("{id} to {lane} by {from}, {fate}: {}", line(text)), tone);
 }
 
 fn row(lane: &LaneRecord) -> Row {

@@ -5,6 +5,7 @@
 
 mod ballots;
 mod candidates;
+mod cards;
 mod cost;
 mod decision;
 mod diff;
@@ -21,6 +22,7 @@ use crate::model::RunRecord;
 use page::{Page, Tone};
 
 pub use crate::model::printable::{block, line};
+pub use cards::cards_table;
 pub use diff::diff;
 pub use gone::{Gone, GoneRun, gone};
 pub use runs::runs_table;

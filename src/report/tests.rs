@@ -105,6 +105,7 @@ fn record() -> RunRecord {
         capsule: None,
         saved: None,
         resumed: None,
+        steers: Vec::new(),
         rejudges: None,
     }
 }

@@ -6,7 +6,9 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 
 use super::identity::ProcessId;
 use super::job::{JobExit, SandboxError};
@@ -33,6 +35,94 @@ pub struct Live {
     pub sink: LiveSink,
     /// A socket that the job inherits as descriptor [`CHANNEL`].
     pub channel: Option<OwnedFd>,
+    /// What it has as its standard input behind the bytes of its description.
+    pub feed: Feed,
+}
+
+impl Live {
+    /// A job with this sink, without a channel and without an open input.
+    pub fn new(sink: LiveSink) -> Self {
+        Self { sink, channel: None, feed: Feed::Nothing }
+    }
+}
+
+/// What a live job has as its standard input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Feed {
+    /// Nothing more: it comes to its end at once.
+    #[default]
+    Nothing,
+    /// A pipe that is open until it is closed.
+    Pipe,
+    /// A pseudo terminal, to which its output goes, too (contract R12).
+    Terminal(TerminalSize),
+}
+
+/// How large a terminal is, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalSize {
+    /// Lines.
+    pub rows: u16,
+    /// Characters in each.
+    pub columns: u16,
+}
+
+impl Default for TerminalSize {
+    /// What a terminal has before anybody looks at it (contract R14).
+    fn default() -> Self {
+        Self { rows: 40, columns: 120 }
+    }
+}
+
+/// Something that is done with a job's input.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Feeding {
+    /// Write these bytes behind those that wait.
+    Write {
+        /// The bytes.
+        bytes: Vec<u8>,
+        /// Whether a terminal may not echo them: its echo is off before the first of them is written.
+        hidden: bool,
+    },
+    /// End the input behind what waits: a pipe is closed, a terminal gets its end-of-file character.
+    /// That it is closed, or the job over, is no error (contract R17).
+    Close,
+    /// Give a terminal this size; its programs are told.
+    Resize(TerminalSize),
+    /// Only see how it stands.
+    Look,
+}
+
+impl std::fmt::Debug for Feeding {
+    /// Without the bytes: they may be a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Write { bytes, hidden } => write!(f, "Write({} bytes, {hidden})", bytes.len()),
+            Self::Close => f.write_str("Close"),
+            Self::Resize(size) => write!(f, "Resize({size:?})"),
+            Self::Look => f.write_str("Look"),
+        }
+    }
+}
+
+/// How a job's input stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputState {
+    /// Whether more can be written.
+    pub open: bool,
+    /// The terminal's modes, when it is one.
+    pub terminal: Option<TerminalModes>,
+    /// Bytes that the job has not taken yet.
+    pub waiting: u64,
+}
+
+/// What a program has made of its terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalModes {
+    /// It shows what is typed.
+    pub echo: bool,
+    /// It hands input on by lines, which can be edited.
+    pub canonical: bool,
 }
 
 /// A started job as its owner holds it. Dropping it before its end kills it.
@@ -52,4 +142,12 @@ pub trait Process: Send + Sync {
     /// # Errors
     /// [`SandboxError::WardenGone`]; the job died with the warden then.
     fn end(&self) -> BoxFuture<'_, Result<Reaped, SandboxError>>;
+
+    /// Does something with its input; the answer comes when it is in its place, not when it is read.
+    ///
+    /// # Errors
+    /// In words, when it has no open input or can't take more.
+    fn feed(&self, _: Feeding) -> BoxFuture<'_, Result<InputState, String>> {
+        async { Err("it takes no input".to_owned()) }.boxed()
+    }
 }

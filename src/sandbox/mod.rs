@@ -28,7 +28,10 @@ pub use engine::Engine;
 pub use identity::ProcessId;
 pub use job::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network, SandboxError};
 pub use launcher::{Launcher, RunningJob};
-pub use live::{CHANNEL, Live, LiveEvent, LiveSink, Process};
+pub use live::{
+    CHANNEL, Feed, Feeding, InputState, Live, LiveEvent, LiveSink, Process, TerminalModes,
+    TerminalSize,
+};
 pub use overlay::{Mounted, Overlay, OverlayKind, OverlaySpec};
 pub use permit::{Permit, Proof, Waiver};
 pub use probe::{Probe, ProbeReport, Spoil};

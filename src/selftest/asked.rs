@@ -4,6 +4,9 @@
 //! The reading of fences here knows nothing of how they are made.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use bstr::ByteSlice;
 
 use super::expect::Expect;
 use crate::journal::{Entry, JournalError, RunDir};
@@ -25,6 +28,12 @@ pub fn compare_requests(expect: &Expect, dir: &RunDir) -> Result<Vec<String>, Jo
     if !expect.fenced.is_empty() {
         fences(&expect.fenced, &requests, &mut faults);
     }
+    if let Some(wanted) = expect.calls.filter(|wanted| *wanted != requests.len()) {
+        faults.push(format!("{} requests were made, not {wanted}", requests.len()));
+    }
+    if !expect.nowhere.is_empty() {
+        stored(&expect.nowhere, dir.path(), &mut faults);
+    }
     for (lane, wanted) in &expect.commands {
         commands(lane, wanted, &requests, &mut faults);
     }
@@ -45,6 +54,22 @@ fn requests(dir: &RunDir) -> Result<Vec<ModelRequest>, JournalError> {
         })
     };
     asked.map(read).collect()
+}
+
+/// No word may stand in a file below `dir`, which holds every request and answer, too.
+fn stored(words: &[String], dir: &Path, faults: &mut Vec<String>) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => stored(words, &path, faults),
+            Ok(kind) if kind.is_file() => {
+                let bytes = std::fs::read(&path).unwrap_or_default();
+                let found = words.iter().filter(|word| bytes.find(word.as_bytes()).is_some());
+                faults.extend(found.map(|word| format!("{word:?} stands in {}", path.display())));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Every word must have been shown, and only ever inside of a fence.

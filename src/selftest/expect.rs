@@ -29,6 +29,11 @@ pub struct Expect {
     /// By lane: whether all of its commands were `refused` or `done`.
     #[serde(default)]
     pub commands: BTreeMap<String, String>,
+    /// How many requests there were to models, all together.
+    pub calls: Option<usize>,
+    /// Words that stand in no request and in no file of the run's directory.
+    #[serde(default)]
+    pub nowhere: Vec<String>,
     /// Codes of warnings that must be there.
     #[serde(default)]
     pub warnings: Vec<String>,

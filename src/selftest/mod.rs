@@ -3,13 +3,14 @@
 //!
 //! Lives here: reading `demo/` and `selftests/*`, laying a scenario out on disk, comparing a record and what
 //! models were asked with what was expected, the attacks of the sandbox's probes, and the engine that is
-//! killed, and the red team of the judges, which needs no run: it asks real panels. A scenario's run itself is the caller's, so that it takes the same way as every other run. Never
+//! killed, an operator beside a run, and the red team of the judges, which needs no run: it asks real panels. A scenario's run itself is the caller's, so that it takes the same way as every other run. Never
 //! here: the network.
 
 mod asked;
 mod canaries;
 mod crash;
 mod expect;
+mod operator;
 pub mod red_team;
 mod scenario;
 
@@ -17,4 +18,5 @@ pub use asked::compare_requests;
 pub use canaries::canaries;
 pub use crash::crash;
 pub use expect::{Expect, compare};
+pub use operator::{Step, operate};
 pub use scenario::{LaidOut, Scenario, ScenarioError, demo, selftests};

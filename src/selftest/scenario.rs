@@ -6,6 +6,7 @@ use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 
 use super::expect::Expect;
+use super::operator::Step;
 use crate::repo::{self, RepoError};
 
 static DEMO: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/demo");
@@ -52,6 +53,8 @@ struct Settings {
     #[serde(default)]
     crash: bool,
     #[serde(default)]
+    operator: Vec<Step>,
+    #[serde(default)]
     expect: Expect,
 }
 
@@ -70,6 +73,8 @@ pub struct Scenario {
     pub no_synth: bool,
     /// The engine is killed in the middle, instead of a run to the end.
     pub crash: bool,
+    /// What the operator does while it runs.
+    pub operator: Vec<Step>,
     /// The task.
     pub task: String,
     /// What must come of it.
@@ -134,6 +139,7 @@ impl Scenario {
             no_judge: settings.no_judge,
             no_synth: settings.no_synth,
             crash: settings.crash,
+            operator: settings.operator,
             expect: settings.expect,
             task: text("task.md")?,
             config: text("config.toml")?,

@@ -37,6 +37,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::jobs::{JobBook, JobTable};
+use crate::journal::Learnt;
 use crate::model::chat::ToolSpec;
 use crate::model::{Claim, RunToken};
 use crate::repo::Workspace;
@@ -46,6 +47,7 @@ pub use args::{parse as parse_arguments, spec as tool_spec};
 pub use bill::Bill;
 pub use code_execution::CodeExecution;
 pub use registry::{MAX_OUTPUT, Registry};
+pub use run_bash::git_view;
 pub use workspace::open_workspace;
 
 /// What a tool call works on. There is no default for any of it.
@@ -71,6 +73,8 @@ pub struct ToolContext {
     pub bill: Bill,
     /// When its time is over.
     pub until: Option<Instant>,
+    /// What no answer may hold: secrets that the operator typed (contract R19).
+    pub hidden: Learnt,
 }
 
 /// The background jobs that a worker may see.
@@ -101,6 +105,7 @@ impl ToolContext {
             depth: 0,
             bill: Bill::default(),
             until: None,
+            hidden: Learnt::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The tools that a worker has, in registration order.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -138,6 +139,9 @@ impl Registry {
             () = context.cancel.cancelled() => ToolOutput::refused("the run was stopped before the tool was done"),
             output = call => output,
         };
+        if let Cow::Owned(text) = context.hidden.hide(&output.text) {
+            output.text = text;
+        }
         if output.text.len() > MAX_OUTPUT {
             output.text = clip(&output.text, MAX_OUTPUT).text;
         }

@@ -264,6 +264,22 @@ fn git_mounts(workspace: &Workspace, place: &GitPlace, git: GitUse) -> Vec<Mount
     mounts
 }
 
+/// The git directory of a workspace, for a command of the operator's, which may commit there. None of it where
+/// the workspace has none.
+///
+/// # Errors
+/// In words, when it can't be made ready.
+pub fn git_view(workspace: &Workspace) -> Result<Vec<Mount>, String> {
+    workspace.ready_for_git().map_err(|error| error.to_string())?;
+    let Some(place) = GitPlace::of(workspace) else { return Ok(Vec::new()) };
+    let mut mounts: Vec<Mount> = place.alternates.iter().map(|path| read_only(path)).collect();
+    mounts.push(writable(&place.common));
+    if place.git_dir != place.common {
+        mounts.push(writable(&place.git_dir));
+    }
+    Ok(mounts)
+}
+
 fn read_only(path: &Path) -> Mount {
     Mount::ReadOnly { from: path.to_owned(), at: path.to_owned() }
 }

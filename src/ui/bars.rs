@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::cards::Cards;
 use super::words::{meter, whose, words};
 use super::{Listen, fitted};
 use crate::model::printable::line;
-use crate::model::{CandidateId, GateKind, GateReport, LaneId, RunEvent, Stage, Usage, duration};
+use crate::model::{
+    CandidateId, Card, GateKind, GateReport, LaneId, RunEvent, Stage, Usage, duration,
+};
 
 /// Redraws a second, at most.
 const REDRAWS: u8 = 10;
@@ -18,6 +21,8 @@ pub struct Bars {
     all: MultiProgress,
     stage: ProgressBar,
     progress: Progress,
+    cards: Cards,
+    /// Gates.
     live: BTreeMap<String, ProgressBar>,
 }
 
@@ -42,7 +47,8 @@ impl Bars {
     pub fn on(target: ProgressDrawTarget) -> Self {
         let all = MultiProgress::with_draw_target(target);
         let stage = all.add(spinner());
-        Self { all, stage, progress: Progress::default(), live: BTreeMap::new() }
+        let (progress, cards) = (Progress::default(), Cards::default());
+        Self { all, stage, progress, cards, live: BTreeMap::new() }
     }
 
     /// Shows something that goes on, until [`Self::end`] is told of it.
@@ -59,17 +65,18 @@ impl Bars {
         }
     }
 
-    fn update(&mut self, event: &RunEvent) {
+    fn update(&mut self, event: &RunEvent, at: Duration) {
         self.progress.take(event);
         match event {
             RunEvent::LaneBegan { lane, model } => {
-                self.show(lane_key(lane), format!("{lane}  {model}"));
+                self.cards.show(&Card::worker(lane, model), &self.all, at);
             }
             RunEvent::LaneActivity { lane, turn, activity, usage, context } => {
-                let text = format!("{lane}  turn {turn}{}  {activity}", meter(usage, *context));
-                self.show(lane_key(lane), text);
+                let text = format!("turn {turn}{}  {activity}", meter(usage, *context));
+                self.cards.doing(lane.as_str(), text, at);
             }
-            RunEvent::LaneEnded { lane, .. } => self.end(&lane_key(lane)),
+            RunEvent::LaneEnded { lane, .. } => self.cards.take_away(lane.as_str(), &self.all),
+            RunEvent::Background { card } => self.cards.show(card, &self.all, at),
             RunEvent::GateBegan { candidate, command } => {
                 let whose = whose(candidate);
                 self.show(format!("gate {whose}"), format!("{whose}  {command}"));
@@ -79,6 +86,7 @@ impl Bars {
             RunEvent::StageBegan { .. } | RunEvent::Ended { .. } => {
                 let keys: Vec<String> = self.live.keys().cloned().collect();
                 keys.iter().for_each(|key| self.end(key));
+                self.cards.clear(&self.all);
             }
             _ => {}
         }
@@ -87,7 +95,7 @@ impl Bars {
 
 impl Listen for Bars {
     fn tell(&mut self, event: &RunEvent, at: Duration) {
-        self.update(event);
+        self.update(event, at);
         let began = matches!(event, RunEvent::LaneBegan { .. } | RunEvent::GateBegan { .. });
         let stage = matches!(event, RunEvent::StageBegan { .. });
         // What has a bar or is in the stage's line needs no line that stays.
@@ -101,6 +109,7 @@ impl Listen for Bars {
     fn tick(&mut self, at: Duration) {
         self.stage.set_message(self.progress.message(at));
         self.stage.tick();
+        self.cards.tick(at);
         self.live.values().for_each(ProgressBar::tick);
     }
 
@@ -163,13 +172,19 @@ impl Progress {
     }
 }
 
-fn lane_key(lane: &LaneId) -> String {
-    format!("lane {lane}")
+/// A line that moves.
+pub fn spinner() -> ProgressBar {
+    styled("{spinner} {wide_msg}")
 }
 
-fn spinner() -> ProgressBar {
+/// A line that stands still.
+pub fn plain() -> ProgressBar {
+    styled("{wide_msg}")
+}
+
+fn styled(template: &str) -> ProgressBar {
     let bar = ProgressBar::no_length();
-    match ProgressStyle::with_template("{spinner} {wide_msg}") {
+    match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }

@@ -5,6 +5,7 @@
 //! output. A reader that goes away is no reason to end a run.
 
 mod bars;
+mod cards;
 mod lines;
 mod words;
 

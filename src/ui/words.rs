@@ -2,8 +2,8 @@
 
 use crate::model::printable::line;
 use crate::model::{
-    Admission, Ballot, CandidateId, Choice, Decision, Duel, DuelResult, GateReport, LaneId, Order,
-    Outcome, RunEvent, Stop, Usage, Verdict, duration,
+    Admission, Ballot, CandidateId, CardState, Choice, Decision, Duel, DuelResult, Fate,
+    GateReport, LaneId, Order, Outcome, RunEvent, Steer, Stop, Usage, Verdict, duration,
 };
 
 /// The longest line, in characters: more of a message is in the record.
@@ -24,6 +24,13 @@ pub fn words(event: &RunEvent) -> Option<String> {
         RunEvent::LaneEnded { lane, stop, left_change, usage } => {
             lane_ended(lane, stop, *left_change, usage)
         }
+        RunEvent::Background { card } => match &card.state {
+            CardState::Running => {
+                format!("{} {} began: {}", card.kind.label(), card.id, card.title)
+            }
+            state => format!("{} {}: {}", card.kind.label(), card.id, state.words()),
+        },
+        RunEvent::Steered { steer } => steered(steer),
         RunEvent::Enough { enough } => {
             let ids: Vec<&str> = enough.candidates.iter().map(CandidateId::as_str).collect();
             let why = if enough.equal { "have an equal tree" } else { "pass the gates" };
@@ -53,6 +60,15 @@ pub fn words(event: &RunEvent) -> Option<String> {
 /// The base, or a candidate.
 pub fn whose(candidate: &Option<CandidateId>) -> String {
     candidate.as_ref().map_or_else(|| "base".to_owned(), CandidateId::to_string)
+}
+
+fn steered(steer: &Steer) -> String {
+    let Steer { id, lane, from, text, .. } = steer;
+    match steer.fate {
+        Fate::Waiting => format!("{from} says to {lane} ({id}): {text}"),
+        Fate::Told { turn } => format!("{lane} read {id} in turn {turn}"),
+        Fate::Missed => format!("{lane} ended before it read {id}"),
+    }
 }
 
 fn lane_ended(lane: &LaneId, stop: &Stop, left_change: bool, usage: &Usage) -> String {

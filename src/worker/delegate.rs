@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::voice::Voice;
-use super::{LoopWorker, Turns, WorkerInput, WorkerOutcome};
+use super::{LoopWorker, Seat, Turns, WorkerInput, WorkerOutcome};
 use crate::jobs::{JobView, KillReport};
 use crate::model::chat::{Message, ToolSpec};
 use crate::model::{EventSink, LaneId, Limit, NestedLimits, RunEvent, Stop, WorkerLimits};
@@ -53,6 +53,8 @@ pub struct DelegateDesk {
     pub temperature: Option<f64>,
     /// Where activity is told.
     pub events: EventSink,
+    /// The worker run's seat.
+    pub seat: Seat,
     /// A nested worker's conversation as it went before the run was cut off.
     pub past: Past,
 }
@@ -140,6 +142,7 @@ impl DelegateSubtask {
         WorkerInput {
             past: (desk.past)(&lane),
             events: relayed(&desk.events, &desk.lane, parent, number),
+            seat: desk.seat.nested(number),
             lane,
             provider: desk.provider.clone(),
             model: desk.model.clone(),

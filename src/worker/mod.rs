@@ -4,12 +4,15 @@
 //! candidates, the start of a process (tools do that, through the sandbox).
 
 mod activity;
+mod attended;
 mod delegate;
 mod history;
 mod limits;
 mod live;
 mod news;
 mod run;
+mod seat;
+mod steering;
 mod texts;
 mod voice;
 
@@ -23,9 +26,12 @@ use crate::model::{Claim, EventSink, LaneId, Stop, Usage, WorkerLimits};
 use crate::provider::Provider;
 use crate::tools::{Registry, Submission, ToolContext, ToolOutput};
 
+pub use attended::{Attended, Floor};
 pub use delegate::{DelegateDesk, DelegateSubtask, Past};
 pub use history::RESULT_CAP;
 pub use limits::{SUMMARY_RESERVE_DIVISOR, Turns};
+pub use seat::{Scroll, Seat};
+pub use steering::{Keep, Letters, MAX_TEXT, SteerError, Steering};
 pub use voice::Voice;
 
 /// The tools that a worker may call, as the loop sees them.
@@ -97,6 +103,8 @@ pub struct WorkerInput {
     pub temperature: Option<f64>,
     /// Where activity is told.
     pub events: EventSink,
+    /// What ties it to its operator.
+    pub seat: Seat,
     /// Ends the worker within a second with what is there.
     pub cancel: CancellationToken,
 }

@@ -1,8 +1,11 @@
-//! Telling a worker of its jobs: at turn boundaries, or when it waits (contracts R6 and S13).
+//! Telling a worker what there is to tell: at turn boundaries, or when it waits (contracts R6 and S13).
+//!
+//! That are the ends of its jobs, and the operator's words.
 
 use std::future::pending;
 
 use super::run::Loop;
+use super::steering::Letters;
 use super::{Review, texts};
 use crate::model::chat::{Block, Message, Role};
 use crate::tools::{Jobs, Submission};
@@ -11,22 +14,41 @@ impl Loop {
     /// Folds what there is to tell into the conversation. On a resume the worker is told what it was told
     /// before, and nothing else, until the past is over.
     pub(super) fn fold_news(&mut self, waited: bool) {
-        let Some(jobs) = self.input.context.jobs.clone() else { return };
-        match self.past_message() {
-            Some(message) => {
-                if let Some(text) = news_in(message) {
-                    let text = text.to_owned();
-                    jobs.table.told_in(&text);
-                    self.history.say(&text);
-                }
-            }
-            None => {
-                let notices = jobs.table.take_notices(self.input.context.number);
-                if !notices.is_empty() {
-                    let text = self.input.voice.news(&notices, waited);
-                    self.history.say(&text);
-                }
-            }
+        let mut told = false;
+        while let Some(text) = self.past_message().and_then(news_in).map(str::to_owned) {
+            self.told_again(&text);
+            told = true;
+        }
+        // The past ends with a request, which is made again as it was.
+        if !told && self.past_message().is_none() && (waited || !self.ends_the_past()) {
+            self.tell_news(waited);
+        }
+    }
+
+    fn told_again(&mut self, text: &str) {
+        if let Some(jobs) = &self.input.context.jobs {
+            jobs.table.told_in(text);
+        }
+        if let Some(letters) = self.input.seat.letters() {
+            letters.told_in(text);
+        }
+        self.input.seat.told(text);
+        self.history.say(text);
+    }
+
+    fn tell_news(&mut self, waited: bool) {
+        let jobs = self.input.context.jobs.as_ref();
+        let notices = jobs.map(|jobs| jobs.table.take_notices(self.input.context.number));
+        if let Some(notices) = notices.filter(|notices| !notices.is_empty()) {
+            let text = self.input.voice.news(&notices, waited);
+            self.input.seat.told(&text);
+            self.history.say(&text);
+        }
+        // The operator's word comes last: nothing stands between it and the answer.
+        let letters = self.input.seat.letters().map(Letters::take).unwrap_or_default();
+        for steer in letters {
+            self.input.seat.steered(&steer);
+            self.history.say(&self.input.voice.steering(&steer));
         }
     }
 
@@ -58,14 +80,13 @@ impl Loop {
         }
     }
 
-    /// The worker ended its turn. Where a job of its runs it waits for that, and is woken by the news:
-    /// true when there is some.
+    /// The worker ended its turn. Where the operator has a word for it, or a job of its runs and it waits
+    /// for that, it is woken by the news: true when there is some.
     pub(super) async fn woken(&mut self) -> bool {
-        let Some(jobs) = self.input.context.jobs.clone() else { return false };
         match self.past_message() {
             Some(message) if news_in(message).is_none() => return false,
             Some(_) => {}
-            None if !self.wait_for(&jobs).await => return false,
+            None if !self.wait().await => return false,
             None => {}
         }
         let before = self.history.messages().len();
@@ -73,7 +94,17 @@ impl Loop {
         self.history.messages().len() > before
     }
 
-    async fn wait_for(&self, jobs: &Jobs) -> bool {
+    async fn wait(&self) -> bool {
+        let letters = self.input.seat.letters();
+        let jobs = self.input.context.jobs.as_ref();
+        match (letters, jobs) {
+            (Some(letters), _) if letters.waiting() => true,
+            (_, Some(jobs)) => self.wait_for(jobs, letters).await,
+            (_, None) => false,
+        }
+    }
+
+    async fn wait_for(&self, jobs: &Jobs, letters: Option<&Letters>) -> bool {
         let number = self.input.context.number;
         if jobs.table.has_live(number) {
             self.tell("waiting for a background job".to_owned(), self.turns);
@@ -84,9 +115,16 @@ impl Loop {
                 None => pending().await,
             }
         };
+        let word = async {
+            match letters {
+                Some(letters) => letters.arrived().await,
+                None => pending().await,
+            }
+        };
         tokio::select! {
             biased;
             noticed = jobs.table.noticed(number) => noticed,
+            () = word => true,
             () = self.input.cancel.cancelled() => false,
             () = deadline => false,
         }
@@ -97,6 +135,11 @@ impl Loop {
         let said = self.history.messages();
         let next = self.input.past.get(said.len())?;
         self.input.past.starts_with(said).then_some(next)
+    }
+
+    /// Whether what was said is all of the past.
+    fn ends_the_past(&self) -> bool {
+        !self.input.past.is_empty() && self.input.past == self.history.messages()
     }
 }
 

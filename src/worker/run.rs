@@ -156,6 +156,7 @@ impl Loop {
 
     async fn call(&self, call: &Call, round: &mut Round) {
         self.tell(activity::describe(&call.name, &call.arguments), self.turns);
+        self.input.seat.called(call);
         let halt = self.input.cancel.child_token();
         let mut context = self.input.context.clone();
         context.cancel = halt.clone();
@@ -168,6 +169,7 @@ impl Loop {
                 submission => {
                     round.failed |= output.is_error;
                     round.submission = submission;
+                    self.input.seat.answered(&output.text, output.is_error);
                     round.results.push(result(call, &output.text, output.is_error));
                 }
             },
@@ -200,6 +202,10 @@ impl Loop {
         let late = || ProviderError::new(ErrorClass::Cancelled, "the worker was told to stop");
         let reply = beating(bounded(called, &halt, until), beat).await.ok_or_else(late)??;
         self.turns = turn;
+        if let Some(letters) = self.input.seat.letters() {
+            letters.heard(turn);
+        }
+        self.input.seat.replied(turn, &reply);
         self.input.context.bill.add(reply.usage);
         self.spent.usage = self.input.context.bill.total();
         self.spent.last_call = reply.usage.tokens();

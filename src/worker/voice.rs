@@ -1,8 +1,10 @@
 //! How the engine speaks inside a worker's conversation: templates, with everything foreign fenced.
 
+use super::steering::label;
 use crate::fence::Fencer;
 use crate::jobs::{JobState, Notice, WatchState};
-use crate::prompt::{JobNotices, PromptContext, Templates};
+use crate::model::Steer;
+use crate::prompt::{JobNotices, OperatorSteering, PromptContext, Templates};
 
 /// The templates and fences of a run.
 #[derive(Clone)]
@@ -23,6 +25,11 @@ impl Voice {
         let own = self.templates.render(context, &self.fencer);
         let rendered = own.or_else(|_| Templates::embedded().render(context, &self.fencer));
         rendered.map(|prompt| prompt.text).unwrap_or_default()
+    }
+
+    /// The operator's word.
+    pub(super) fn steering(&self, steer: &Steer) -> String {
+        self.say(&OperatorSteering { label: label(steer), text: steer.text.clone() })
     }
 
     /// News of jobs.

@@ -394,7 +394,7 @@ fn live_output_waits_for_a_slow_engine_and_loses_nothing() {
             limits: Limits { wall: PATIENCE, ..Limits::default() },
             ..sh("head -c 40000000 /dev/zero")
         };
-        let process = launcher.start_live(spec, Live { sink, channel: None }).unwrap();
+        let process = launcher.start_live(spec, Live::new(sink)).unwrap();
         let exit = process.ended().await.unwrap();
         assert_eq!((exit.status, exit.output.len()), (JobStatus::Exited(0), 0));
         assert!(!process.is_live());
@@ -408,6 +408,6 @@ fn text_is_readable_in_pieces() {
         let worker = Worker::new(JobLimits::default()).await;
         let id = worker.start("printf 'a\\377b\\033[31mred\\033[0m\\r\\n'");
         worker.ended(&id).await;
-        assert_eq!(text(&worker.table, &id), "a\u{fffd}b\u{1b}[31mred\u{1b}[0m\r\n");
+        assert_eq!(text(&worker.table, &id), "a\u{fffd}b\u{1b}[31mred\u{1b}[0m\n");
     });
 }

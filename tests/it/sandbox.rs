@@ -10,4 +10,5 @@ pub mod stage;
 mod start;
 mod stress;
 pub mod survive;
+mod terminal;
 mod tools;

@@ -13,6 +13,7 @@ fn selftest(args: &[&str], home: &std::path::Path) -> Done {
 }
 
 // contract C28
+// contract R19 in part: by a whole run, in all that it leaves and asks
 #[test]
 fn protections_are_proved_by_real_runs() {
     let home = tempfile::tempdir().unwrap();
@@ -21,6 +22,8 @@ fn protections_are_proved_by_real_runs() {
         "crash-leaves-nothing",
         "duel-tells",
         "foreign-text-boundary",
+        "host-jobs-stay-host",
+        "pty-secret-never-stored",
         "sandbox-canaries",
     ];
     let told = selftest(&[&names[..], &["--json"]].concat(), home.path()).exits(0).json();

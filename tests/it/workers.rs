@@ -17,7 +17,7 @@ use bakeoff::sandbox::Launcher;
 use bakeoff::sandbox::toolchain::{Python, discover_python};
 use bakeoff::tools::{CodeExecution, Jobs, Registry, ToolContext, ToolOutput, open_workspace};
 use bakeoff::worker::{
-    DelegateDesk, DelegateSubtask, LoopWorker, Turns, Voice, WorkerInput, WorkerOutcome,
+    DelegateDesk, DelegateSubtask, LoopWorker, Seat, Turns, Voice, WorkerInput, WorkerOutcome,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -108,6 +108,7 @@ impl Bench {
             seed: None,
             temperature: None,
             events: self.events.clone(),
+            seat: Seat::default(),
             past: Arc::new(|_| Vec::new()),
         };
         LoopWorker::run(WorkerInput {
@@ -126,6 +127,7 @@ impl Bench {
             seed: None,
             temperature: None,
             events: self.events.clone(),
+            seat: Seat::default(),
             cancel: CancellationToken::new(),
         })
         .await

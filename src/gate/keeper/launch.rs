@@ -1,6 +1,7 @@
 //! One command in one tree, as a job of the sandbox.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +12,7 @@ use crate::gate::outcome::Outcome;
 use crate::gate::{carry, env};
 use crate::jobs::mint_token;
 use crate::model::{EventSink, GateKind, RunEvent};
-use crate::sandbox::{JobExit, JobSpec, JobStatus, Limits, Network, SandboxError};
+use crate::sandbox::{JobExit, JobSpec, JobStatus, Limits, Mount, Network, SandboxError};
 
 /// Output kept of one command: enough for a compiler's JSON of a large workspace.
 const OUTPUT_BYTES: usize = 16 << 20;
@@ -49,6 +50,14 @@ impl Gatekeeper {
             }
             Ok(exit) => Ok(Ok(Outcome::of(work.command, exit, &root))),
         }
+    }
+
+    /// What an operator's own command finds in a workspace that is seen at `top`: the gates' tools, and an
+    /// environment for a person. Variables that were named for the gates are not in it.
+    pub fn personal(&self, top: &Path) -> (Vec<Mount>, Vec<(OsString, OsString)>) {
+        let programs = carry::program_dirs(top, &self.carry);
+        let env = env::personal(&self.toolchains.env, &programs);
+        (self.toolchains.mounts.clone(), env.into_iter().chain(env::ceiling(top)).collect())
     }
 
     fn job(&self, work: &Work<'_>, tree: &dyn Ground) -> Result<JobSpec, GateError> {

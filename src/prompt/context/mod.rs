@@ -19,7 +19,9 @@ pub use judge::{
 pub use nested::{JobNotices, Subtask, SubtaskResult};
 pub use side::{CapsuleSystem, CapsuleTask, TitleSystem, TitleTask};
 pub use synth::{SynthBallot, SynthFile, SynthFix, SynthRetry, SynthSystem, SynthTask};
-pub use worker::{GateCommand, GateFailure, Instructions, WorkerSystem, WorkerTask};
+pub use worker::{
+    GateCommand, GateFailure, Instructions, OperatorSteering, WorkerSystem, WorkerTask,
+};
 
 use super::Field;
 use crate::fence::{Boundary, FenceOptions, Keep, Untrusted, neutralise};

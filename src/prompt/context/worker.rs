@@ -1,7 +1,7 @@
 //! What a worker is told.
 
 use super::{Fields, INSTRUCTIONS_BYTES, PRIOR_BYTES, failed_gate, inline, optional, trusted};
-use crate::fence::{BLOCKS, Boundary, FenceOptions, Keep, Untrusted, neutralise};
+use crate::fence::{BLOCKS, Boundary, FenceOptions, Keep, STEERING, Untrusted, neutralise};
 use crate::prompt::{Field, PromptContext};
 
 /// The system prompt of every worker. It has no field, so that it is the same bytes for every lane
@@ -139,5 +139,29 @@ impl PromptContext for GateFailure {
         let mut fields = failed_gate(&self.gate, "", &self.command, &self.facts, &self.output);
         fields.push(("rounds_left", Field::Number(self.rounds_left.into())));
         fields
+    }
+}
+
+/// What the operator says to a worker under way: an instruction by design (contract C26). Who may write it is
+/// the control socket's affair; that nothing else reads like it is the fences'.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OperatorSteering {
+    /// The line that it opens with: which text it is and who sent it.
+    pub label: String,
+    /// The text.
+    pub text: String,
+}
+
+impl PromptContext for OperatorSteering {
+    fn template(&self) -> &str {
+        "steering"
+    }
+
+    fn fields(&self) -> Fields {
+        vec![
+            ("label", trusted(&self.label)),
+            ("text", trusted(self.text.trim())),
+            ("end", trusted(format!("END {STEERING}"))),
+        ]
     }
 }

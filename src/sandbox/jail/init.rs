@@ -7,15 +7,19 @@
 //! outlives a dead warden for as long as that takes. Never here: output, time limits.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::super::descent;
+use super::super::live::Feed;
 use super::super::sys;
 use super::super::tier::Tier;
+use super::super::warden::files;
 use super::super::warden::proto::{WireError, WireSpec};
+use super::terminal::Terminal;
 use super::view::{AtStep, ViewPlan};
 use super::{GO, KILL, Material, PROVEN, Report, limits, start, view};
 
@@ -53,11 +57,25 @@ fn run(material: Material<'_>, control: OwnedFd, user_namespace: bool) -> i32 {
     }
     match init.set_up(user_namespace).map_err(WireError::Setup).and_then(|()| {
         let events = sys::child_events().at_step("watch children").map_err(WireError::Setup)?;
-        let streams = start::Streams { stdin: &stdin, output: &output, channel: channel.as_ref() };
+        let terminal = init.terminal().map_err(WireError::Setup)?;
+        let streams = match &terminal {
+            None => start::Streams {
+                stdin: &stdin,
+                output: &output,
+                channel: channel.as_ref(),
+                terminal: None,
+            },
+            Some((side, path)) => start::Streams {
+                stdin: side,
+                output: side,
+                channel: channel.as_ref(),
+                terminal: Some(path),
+            },
+        };
         let program = start::fork_program(&init, &streams)?;
-        Ok((events, program))
+        Ok((events, program, terminal))
     }) {
-        Ok((events, program)) => {
+        Ok((events, program, _terminal)) => {
             drop((stdin, output, channel));
             init.serve(&events, program)
         }
@@ -97,6 +115,16 @@ impl Init<'_> {
             host_network: self.spec.host_network,
             process_limit: pids_are_limited_by_namespace().then_some(self.spec.processes),
         })
+    }
+
+    /// The job's side of its terminal with its name, when it is to have one; the warden gets the other.
+    fn terminal(&self) -> Result<Option<(OwnedFd, PathBuf)>, String> {
+        let Feed::Terminal(size) = self.spec.feed else { return Ok(None) };
+        let Terminal { master, side, path } = Terminal::open(size)?;
+        let packet = serde_json::to_vec(&Report::Terminal).at_step("hand the terminal over")?;
+        files::send(&self.control, &packet, &[master], SendFlags::NOSIGNAL)
+            .at_step("hand the terminal over")?;
+        Ok(Some((side, path)))
     }
 
     /// Reaps until the program has ended, or the warden wants the end.

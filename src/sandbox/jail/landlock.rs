@@ -1,5 +1,7 @@
 //! The weaker tier's rules on paths: Landlock on the host's own view. Never here: mounts.
 
+use std::path::Path;
+
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
@@ -15,12 +17,12 @@ const GIT_CONFIG: &str = "/etc/gitconfig";
 const PROGRAMS: [&str; 8] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store"];
 
-/// Restricts the calling process, and all that it will start, to the system's programs and to the
-/// job's mounts at their own paths.
+/// Restricts the calling process, and all that it will start, to the system's programs, to the
+/// job's mounts at their own paths and to its terminal.
 ///
 /// # Errors
 /// In words, when the kernel has no Landlock or a path of the job can't be opened.
-pub(super) fn restrict(spec: &WireSpec) -> Result<(), String> {
+pub(super) fn restrict(spec: &WireSpec, terminal: Option<&Path>) -> Result<(), String> {
     let read = AccessFs::from_read(ABI_WANTED);
     let all = AccessFs::from_all(ABI_WANTED);
     let mut rules = new_rules(spec.host_network)?;
@@ -34,6 +36,12 @@ pub(super) fn restrict(spec: &WireSpec) -> Result<(), String> {
     for device in DEVICES {
         let use_it = AccessFs::ReadFile | AccessFs::WriteFile;
         rules = allow_if_there(rules, &format!("/dev/{device}"), use_it)?;
+    }
+    if let Some(terminal) = terminal {
+        // Programs open it anew to switch its echo off.
+        let use_it = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+        rules = allow_if_there(rules, "/dev/tty", use_it)?;
+        rules = allow_if_there(rules, &terminal.to_string_lossy(), use_it)?;
     }
     for mount in &spec.mounts {
         rules = match mount {

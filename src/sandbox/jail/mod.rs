@@ -13,6 +13,7 @@ mod scratch;
 mod seccomp;
 mod start;
 mod system;
+mod terminal;
 mod view;
 
 use std::os::fd::OwnedFd;
@@ -51,6 +52,8 @@ pub(super) struct Running {
 /// From the init to the warden, one packet each.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Report {
+    /// The job has a terminal, whose master comes with this packet.
+    Terminal,
     /// The program can't be run. The init ends.
     Failed(WireError),
     /// The program ended with this exit code.
@@ -103,6 +106,7 @@ pub(super) fn spawn(material: Material<'_>) -> Result<Running, String> {
         (Forked::Child, user_namespace) => init::main(material, theirs, user_namespace),
     };
     drop(theirs);
+    rustix::io::ioctl_fionbio(&ours, true).at_step("make the control socket")?;
     let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty()).at_step("open a pidfd")?;
     let running = Running { pid, pidfd, control: ours };
     if let Err(step) = release(&running, group, user_namespace) {

@@ -29,6 +29,8 @@ pub(super) struct Streams<'a> {
     pub output: &'a OwnedFd,
     /// A socket, under the number that it has in the init.
     pub channel: Option<&'a OwnedFd>,
+    /// The name of the terminal that these streams are, when they are one.
+    pub terminal: Option<&'a Path>,
 }
 
 /// Forks and executes the program; answers once `execve` has succeeded or failed.
@@ -85,12 +87,15 @@ fn confine(init: &Init<'_>, streams: &Streams<'_>) -> Result<(), String> {
         .and_then(|()| sys::close_others_on_exec())
         .and_then(|()| streams.channel.map_or(Ok(()), keep_on_exec))
         .at_step("set the descriptors")?;
+    if streams.terminal.is_some() {
+        rustix::process::ioctl_tiocsctty(streams.stdin).at_step("take the terminal")?;
+    }
     let cwd = Path::new(&init.spec.cwd);
     rustix::process::chdir(cwd)
         .at_step(format_args!("enter the working directory {}", cwd.display()))?;
     limits::apply(init.spec)?;
     if init.tier == Tier::Landlock {
-        landlock::restrict(init.spec)?;
+        landlock::restrict(init.spec, streams.terminal)?;
     }
     if init.tier != Tier::None {
         limits::drop_privileges()?;

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::super::identity::ProcessId;
 use super::super::job::{JobExit, JobSpec, SandboxError};
-use super::super::live::{LiveEvent, LiveSink};
+use super::super::live::{Feed, Feeding, InputState, LiveEvent, LiveSink};
 use super::super::overlay::{Overlay, OverlayKind, OverlaySpec};
 use super::super::sys;
 use super::super::tier::Tier;
@@ -60,6 +60,7 @@ struct Shared {
 struct Waiters {
     jobs: HashMap<u64, Waiter>,
     tokens: HashMap<u64, oneshot::Sender<Reaped>>,
+    feeds: HashMap<u64, oneshot::Sender<Result<InputState, String>>>,
     mounts: HashMap<u64, mpsc::Sender<Result<Arrived, String>>>,
     gone: Option<String>,
     observer: Option<Observer>,
@@ -164,22 +165,22 @@ impl Warden {
 
     /// Starts a job. Permits are the caller's duty.
     pub(crate) fn launch(&self, spec: JobSpec, tier: Tier) -> Result<Started, SandboxError> {
-        let (id, ending) = self.begin(spec, tier, None, &[])?;
+        let (id, ending) = self.begin(spec, tier, None, (&[], Feed::Nothing))?;
         Ok(Started { id, warden: self.clone(), ending, over: false })
     }
 
-    /// Asks for a job; with a sink it is a live one, which may be given a channel.
+    /// Asks for a job; with a sink it is a live one, which may be given a channel and an open input.
     pub(super) fn begin(
         &self,
         spec: JobSpec,
         tier: Tier,
         sink: Option<LiveSink>,
-        channel: &[OwnedFd],
+        (channel, feed): (&[OwnedFd], Feed),
     ) -> Result<(u64, oneshot::Receiver<Ending>), SandboxError> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (sender, ending) = oneshot::channel();
         let (mut spec, stdin) = proto::split(spec);
-        (spec.live, spec.channel) = (sink.is_some(), !channel.is_empty());
+        (spec.live, spec.channel, spec.feed) = (sink.is_some(), !channel.is_empty(), feed);
         {
             let mut waiters = lock(&self.0.waiters);
             waiters.check()?;
@@ -197,6 +198,21 @@ impl Warden {
     /// Ends one job, politely first, and waits until that is proven.
     pub(super) async fn end_job(&self, job: u64) -> Result<Reaped, SandboxError> {
         self.reaped(|id| Request::EndJob { id, job }).await
+    }
+
+    /// Does something with a job's input and waits for the answer.
+    pub(super) async fn feed(&self, job: u64, feeding: Feeding) -> Result<InputState, String> {
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, fed) = oneshot::channel();
+        let told = |error: SandboxError| error.to_string();
+        {
+            let mut waiters = lock(&self.0.waiters);
+            waiters.check().map_err(told)?;
+            waiters.feeds.insert(id, sender);
+        }
+        let (what, bytes) = feeding.into();
+        self.send(&Request::Feed { id, job, what }, &bytes).map_err(told)?;
+        fed.await.unwrap_or_else(|_| Err(self.gone().to_string()))
     }
 
     /// Hears of every job's birth and end, for the reap journal. One listener at a time.
@@ -388,6 +404,7 @@ fn listen(socket: UnixStream, mut child: Child, waiters: &Mutex<Waiters>) {
     waiters.gone = Some(format!("it ended ({status})"));
     waiters.jobs.clear();
     waiters.tokens.clear();
+    waiters.feeds.clear();
     waiters.mounts.clear();
 }
 
@@ -422,6 +439,11 @@ fn hand_on(
         Reply::TokenEnded { id, killed, survivors } => {
             if let Some(waiter) = waiters.tokens.remove(&id) {
                 let _ = waiter.send(Reaped { killed, survivors });
+            }
+        }
+        Reply::Fed { id, outcome } => {
+            if let Some(waiter) = waiters.feeds.remove(&id) {
+                let _ = waiter.send(outcome);
             }
         }
         Reply::Mounted { id, kind } => {

@@ -15,7 +15,7 @@ use rustix::net::{
 const MOST: usize = 2;
 
 /// Sends bytes, as many as go, and the files with the first of them.
-pub(super) fn send(
+pub(in super::super) fn send(
     socket: impl AsFd,
     bytes: &[u8],
     files: &[OwnedFd],
@@ -31,7 +31,7 @@ pub(super) fn send(
 }
 
 /// Receives bytes and the files that come with them: those of a frame are there before its last byte.
-pub(super) fn receive(
+pub(in super::super) fn receive(
     socket: impl AsFd,
     chunk: &mut [u8],
     files: &mut VecDeque<OwnedFd>,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::SendFlags;
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::super::descent;
@@ -19,11 +19,14 @@ use super::super::identity::ProcessId;
 use super::super::jail::{
     self, Filters, Group, KILL, Material, PROVEN, Report, Scratch, Sockets, TERMINATE,
 };
+use super::super::live::Feed;
 use super::super::overlay::OverlayKind;
 use super::super::tier::Tier;
+use super::feed::take_reports;
+use super::input::Input;
 use super::meter::{Found, Meter};
 use super::output::Output;
-use super::pipes::{Side, input_of, pipe};
+use super::pipes::{Side, null, pipe};
 use super::proto::{Reply, Request, WireError, WireSpec, WireStatus};
 use super::realm;
 use super::table::{Cause, Entry, Kept, Reaped, Table, Waiting};
@@ -86,7 +89,7 @@ impl Keeper {
         }
     }
 
-    fn reply(&mut self, reply: Reply, payload: Vec<u8>) {
+    pub(super) fn reply(&mut self, reply: Reply, payload: Vec<u8>) {
         self.replies.push(Message { reply, payload, files: Vec::new() });
     }
 
@@ -109,6 +112,7 @@ impl Keeper {
             Request::Stop { id, force } => self.stop(id, force, Cause::Killed),
             Request::EndToken { id, token } => self.end_token(id, token),
             Request::EndJob { id, job } => self.end_job(id, job),
+            Request::Feed { id, job, what } => self.feed(id, job, what, payload),
             Request::Mount { id, kind, lower, dir, memory } => {
                 self.mount(Wanted { id, kind, lower: &lower, dir: dir.as_ref(), memory });
             }
@@ -157,8 +161,14 @@ impl Keeper {
         let confined = tier == Tier::Namespaces || spec.host_network;
         let filters = if confined { &self.namespaced } else { &self.unconnected };
         let filters = filters.as_ref().map_err(Clone::clone)?;
-        let (output_pipe, output) = pipe(Side::Reads)?;
-        let (stdin, input) = input_of(stdin)?;
+        let (output_pipe, output) = match spec.feed {
+            // The job's init opens its terminal, and hands the master over.
+            Feed::Terminal(_) => {
+                (None, null().map_err(|error| format!("open /dev/null: {error}"))?)
+            }
+            _ => pipe(Side::Reads).map(|(ours, theirs)| (Some(ours), theirs))?,
+        };
+        let (stdin, input) = Input::of(stdin, spec.feed)?;
         let group = Group::make(&spec, id);
         let meter = Meter::of(&spec, scratch.as_ref().map(Scratch::path));
         let material =
@@ -177,7 +187,7 @@ impl Keeper {
                 true => Kept::Live(Vec::new()),
                 false => Kept::Here(Output::new(spec.output_bytes.min(MAX_OUTPUT))),
             },
-            output_pipe: Some(output_pipe),
+            output_pipe,
             input,
             started,
             // A limit too large for the clock is none.
@@ -252,22 +262,14 @@ impl Keeper {
     /// Writes to a job what it can take.
     pub(super) fn write_input(&mut self, id: u64) {
         let Some(entry) = self.table.jobs.get_mut(&id) else { return };
-        let Some((pipe, bytes)) = &mut entry.input else { return };
-        match rustix::io::write(pipe, bytes.as_slices().0) {
-            Ok(length) => drop(bytes.drain(..length)),
-            Err(Errno::AGAIN | Errno::INTR) => return,
-            // The job closed its standard input: that is its own affair.
-            Err(_) => bytes.clear(),
-        }
-        if bytes.is_empty() {
-            entry.input = None;
-        }
+        // That the job closed its standard input is its own affair.
+        let _ = entry.input.write();
     }
 
     /// Takes what a job's init says.
     pub(super) fn read_control(&mut self, id: u64) {
         let Some(entry) = self.table.jobs.get_mut(&id) else { return };
-        take_report(entry);
+        take_reports(entry);
     }
 
     /// The job's init is dead: waits for it, reads the rest, and tells the engine.
@@ -279,7 +281,7 @@ impl Keeper {
         let proven = entry.tier == Tier::Namespaces
             || ended.and_then(|status| status.exit_status()) == Some(PROVEN);
         let strays = if proven { Vec::new() } else { self.kill_strays(&entry) };
-        take_report(&mut entry);
+        take_reports(&mut entry);
         gather(&mut entry, usize::MAX);
         if let Some(bytes) = entry.output.take() {
             self.reply(Reply::Output { id }, bytes);
@@ -407,16 +409,6 @@ fn has_ended_by(entry: &Entry, deadline: Instant) -> bool {
     }
 }
 
-fn take_report(entry: &mut Entry) {
-    let mut packet = vec![0; CHUNK];
-    let got = rustix::net::recv(&entry.running.control, &mut packet[..], RecvFlags::DONTWAIT);
-    if let Ok((_, length)) = got
-        && length > 0
-    {
-        entry.report = serde_json::from_slice(&packet[..length]).ok();
-    }
-}
-
 /// How a job ended, from what its init said and from the signal that ended the init, if one did.
 fn status(entry: &Entry, signal: Option<i32>) -> Result<WireStatus, WireError> {
     match (&entry.report, entry.cause) {
@@ -426,6 +418,9 @@ fn status(entry: &Entry, signal: Option<i32>) -> Result<WireStatus, WireError> {
         (Some(Report::Failed(error)), None) => Err(error.clone()),
         (Some(Report::Exited(code)), None) => Ok(WireStatus::Exited(*code)),
         (Some(Report::Signalled(signal)), None) => Ok(WireStatus::Signalled(*signal)),
+        (Some(Report::Terminal), None) => {
+            Err(WireError::Setup("the job's init said nothing of its end".into()))
+        }
         // From outside, or for want of memory: a job of the strong tier can't do that to itself.
         (None, None) => signal
             .map(WireStatus::Signalled)
@@ -439,7 +434,8 @@ fn gather(entry: &mut Entry, chunks: usize) {
     let mut chunk = vec![0; CHUNK];
     for _ in 0..chunks {
         match rustix::io::read(pipe, &mut chunk) {
-            Ok(0) => return entry.output_pipe = None,
+            // A terminal whose other side is closed says so by an error (contract R18).
+            Ok(0) | Err(Errno::IO) => return entry.output_pipe = None,
             Ok(length) => entry.output.push(&chunk[..length]),
             Err(Errno::INTR) => {}
             Err(_) => return,

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{Mutex, oneshot};
 
 use super::super::job::{JobExit, JobSpec, SandboxError};
-use super::super::live::{Live, Process};
+use super::super::live::{Feeding, InputState, Live, Process};
 use super::super::tier::Tier;
 use super::client::{Ending, Warden};
 use super::table::Reaped;
@@ -28,7 +28,7 @@ impl Warden {
         live: Live,
     ) -> Result<LiveJob, SandboxError> {
         let channel: Vec<OwnedFd> = live.channel.into_iter().collect();
-        let (id, ending) = self.begin(spec, tier, Some(live.sink), &channel)?;
+        let (id, ending) = self.begin(spec, tier, Some(live.sink), (&channel, live.feed))?;
         Ok(LiveJob { id, warden: self.clone(), ending: Mutex::new(Some(ending)) })
     }
 }
@@ -51,6 +51,10 @@ impl Process for LiveJob {
 
     fn end(&self) -> BoxFuture<'_, Result<Reaped, SandboxError>> {
         self.warden.end_job(self.id).boxed()
+    }
+
+    fn feed(&self, what: Feeding) -> BoxFuture<'_, Result<InputState, String>> {
+        self.warden.feed(self.id, what).boxed()
     }
 }
 

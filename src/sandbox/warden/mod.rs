@@ -7,7 +7,9 @@
 //! may do (`jail`).
 
 mod client;
-mod files;
+mod feed;
+pub(super) mod files;
+mod input;
 mod keeper;
 mod live;
 mod meter;
@@ -24,6 +26,7 @@ pub use table::Reaped;
 pub(crate) use output::Output;
 
 pub(super) use client::{Started, secret};
+pub(super) use input::winsize;
 pub(super) use server::serve;
 
 /// The first argument that makes the product's program a warden.

@@ -1,6 +1,5 @@
 //! Pipes between the warden and its jobs. The warden's ends never block.
 
-use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
@@ -24,19 +23,6 @@ pub(super) fn pipe(side: Side) -> Result<(OwnedFd, OwnedFd), String> {
     };
     rustix::io::ioctl_fionbio(&ours, true).map_err(no_pipe)?;
     Ok((ours, theirs))
-}
-
-/// A job's standard input as the warden holds it: where to write, and what.
-pub(super) type Input = Option<(OwnedFd, VecDeque<u8>)>;
-
-/// The standard input of a job, and what is to be written to it.
-pub(super) fn input_of(bytes: Vec<u8>) -> Result<(OwnedFd, Input), String> {
-    if bytes.is_empty() {
-        let null = null().map_err(|error| format!("open /dev/null: {error}"))?;
-        return Ok((null, None));
-    }
-    let (ours, theirs) = pipe(Side::Writes)?;
-    Ok((theirs, Some((ours, bytes.into()))))
 }
 
 /// The null device.

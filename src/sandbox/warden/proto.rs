@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::super::identity::ProcessId;
 use super::super::job::{JobSpec, JobStatus, Limits, Mount, Network, SandboxError};
+use super::super::live::{Feed, Feeding, InputState, TerminalSize};
 use super::super::overlay::OverlayKind;
 use super::super::tier::Tier;
 
@@ -26,6 +27,8 @@ pub(crate) enum Request {
     Stop { id: u64, force: bool },
     /// End one job, politely first, and answer as for a token.
     EndJob { id: u64, job: u64 },
+    /// Do something with a job's input; the payload is what is to be written.
+    Feed { id: u64, job: u64, what: WireFeeding },
     /// Kill every job of a token, and start no further one of it.
     EndToken { id: u64, token: String },
     /// Mount an overlay in the warden's own namespaces, or for a trial in others.
@@ -53,6 +56,8 @@ pub(crate) enum Reply {
     Failed { id: u64, error: WireError },
     /// A token's jobs were killed.
     TokenEnded { id: u64, killed: u32, survivors: Vec<String> },
+    /// What was asked of a job's input is done, or why it can't be.
+    Fed { id: u64, outcome: Result<InputState, String> },
     /// An overlay is mounted; its top and its upper directory come with this message.
     Mounted { id: u64, kind: OverlayKind },
     /// It could not be mounted.
@@ -80,6 +85,28 @@ pub(crate) struct WireSpec {
     pub live: bool,
     /// Whether an open file comes with it, which the job is to inherit.
     pub channel: bool,
+    /// What it has as its standard input behind the payload.
+    pub feed: Feed,
+}
+
+/// [`Feeding`] without its bytes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum WireFeeding {
+    Write { hidden: bool },
+    Close,
+    Resize(TerminalSize),
+    Look,
+}
+
+impl From<Feeding> for (WireFeeding, Vec<u8>) {
+    fn from(feeding: Feeding) -> Self {
+        match feeding {
+            Feeding::Write { bytes, hidden } => (WireFeeding::Write { hidden }, bytes),
+            Feeding::Close => (WireFeeding::Close, Vec::new()),
+            Feeding::Resize(size) => (WireFeeding::Resize(size), Vec::new()),
+            Feeding::Look => (WireFeeding::Look, Vec::new()),
+        }
+    }
 }
 
 /// [`Mount`] with every byte of its paths.
@@ -166,6 +193,7 @@ pub(crate) fn split(spec: JobSpec) -> (WireSpec, Vec<u8>) {
         free_bytes,
         live: false,
         channel: false,
+        feed: Feed::Nothing,
     };
     (wire, spec.stdin)
 }

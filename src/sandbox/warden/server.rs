@@ -104,7 +104,7 @@ impl Server {
             let output = job.output_pipe.as_ref().filter(|_| !waits);
             let entries: [(Source, Option<BorrowedFd<'_>>, PollFlags); 4] = [
                 (Source::Output(id), output.map(AsFd::as_fd), PollFlags::IN),
-                (Source::Input(id), job.input.as_ref().map(|(fd, _)| fd.as_fd()), PollFlags::OUT),
+                (Source::Input(id), job.input.wants(), PollFlags::OUT),
                 (
                     Source::Control(id),
                     job.report.is_none().then(|| job.running.control.as_fd()),

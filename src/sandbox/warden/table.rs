@@ -1,11 +1,12 @@
 //! The warden's jobs: what each is, how it is to end, and who waits for that.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use super::super::jail::{Group, Report, Running, Scratch};
 use super::super::tier::Tier;
+use super::input::Input;
 use super::meter::Meter;
 use super::output::Output;
 
@@ -74,8 +75,8 @@ pub(super) struct Entry {
     pub output: Kept,
     /// The reading end of its output; gone at its end of file.
     pub output_pipe: Option<OwnedFd>,
-    /// What is still to be written to its standard input.
-    pub input: Option<(OwnedFd, VecDeque<u8>)>,
+    /// Its standard input.
+    pub input: Input,
     pub started: Instant,
     /// When its time is over.
     pub deadline: Instant,

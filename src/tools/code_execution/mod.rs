@@ -80,7 +80,7 @@ impl CodeExecution {
         };
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(|e| not_run(&e))?;
         let output = Arc::new(Mutex::new(Ring::new(MAX_OUTPUT)));
-        let live = Live { sink: keep(output.clone()), channel: Some(theirs.into()) };
+        let live = Live { channel: Some(theirs.into()), ..Live::new(keep(output.clone())) };
         let spec = self.job(context, Duration::from_secs(seconds));
         let process = launch.start_live(spec, live).map_err(|e| not_run(&e))?;
         let calls = serve::calls(ours, &arguments.code, &self.tools, context);

@@ -12,7 +12,7 @@ use crate::provider::{Script, Scripted};
 use crate::sandbox::toolchain::Python;
 use crate::tools::testing::Fixture;
 use crate::tools::{CodeExecution, Registry};
-use crate::worker::{DelegateDesk, DelegateSubtask, Turns, Voice};
+use crate::worker::{DelegateDesk, DelegateSubtask, Seat, Turns, Voice};
 
 /// Every tool of this version.
 fn whole() -> Registry {
@@ -36,6 +36,7 @@ fn whole() -> Registry {
         seed: None,
         temperature: None,
         events: EventSink::none(),
+        seat: Seat::default(),
         past: Arc::new(|_| Vec::new()),
     };
     let standard = Registry::standard().with(Arc::new(CodeExecution::new(python)));

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fence::Fencer;
 use crate::model::chat::{Message, Role, ToolSpec};
-use crate::model::{EventSink, LaneId, RunToken, Usage, WorkerLimits};
+use crate::model::{EventSink, Fate, LaneId, RunToken, Sender, Steer, Usage, WorkerLimits};
 use crate::prompt::Templates;
 use crate::provider::Provider;
 use crate::tools::{Registry, ToolContext, ToolOutput, open_workspace};
-use crate::worker::{Review, Toolbox, Turns, Voice};
+use crate::worker::{Attended, Floor, Review, Seat, Steering, Toolbox, Turns, Voice};
 
 type Answer = Result<ModelReply, ProviderError>;
 
@@ -21,6 +21,9 @@ type Answer = Result<ModelReply, ProviderError>;
 struct Fake {
     answers: Mutex<VecDeque<Answer>>,
     requests: Mutex<Vec<ModelRequest>>,
+    /// What the operator says to the worker while each request is answered.
+    said: Mutex<VecDeque<&'static str>>,
+    steering: Steering,
 }
 
 impl Provider for Fake {
@@ -32,6 +35,9 @@ impl Provider for Fake {
     ) -> BoxFuture<'a, Answer> {
         self.requests.lock().unwrap().push(request.clone());
         let answer = self.answers.lock().unwrap().pop_front();
+        if let Some(word) = self.said.lock().unwrap().pop_front().filter(|word| !word.is_empty()) {
+            self.steering.post("fast/1", &ada(), word).unwrap();
+        }
         sink(Delta::ToolStart { name: "echo".to_owned() });
         async move {
             match answer {
@@ -122,6 +128,8 @@ struct Bench {
     registry: Option<Registry>,
     review: Option<Arc<dyn Review>>,
     events: EventSink,
+    seat: Seat,
+    past: Vec<Message>,
 }
 
 impl Bench {
@@ -130,6 +138,8 @@ impl Bench {
             fake: Arc::new(Fake {
                 answers: Mutex::new(answers.into()),
                 requests: Mutex::default(),
+                said: Mutex::default(),
+                steering: Steering::default(),
             }),
             tools: Arc::default(),
             limits: WorkerLimits {
@@ -146,6 +156,8 @@ impl Bench {
             registry: None,
             review: None,
             events: EventSink::none(),
+            seat: Seat::default(),
+            past: Vec::new(),
         }
     }
 
@@ -171,10 +183,11 @@ impl Bench {
             turns: self.turns.clone(),
             system: "be good".to_owned(),
             task_message: "fix it".to_owned(),
-            past: Vec::new(),
+            past: self.past.clone(),
             seed: Some(1),
             temperature: None,
             events: self.events.clone(),
+            seat: self.seat.clone(),
             cancel: self.cancel.clone(),
         };
         // Spawned, so that the whole worker is shown to be `Send`.
@@ -436,4 +449,107 @@ async fn the_real_tools_edit_the_workspace() {
         .map(|(_, _, is_error)| is_error)
         .collect();
     assert_eq!(errors, [false, true, false, true, true, false]);
+}
+
+fn ada() -> Sender {
+    Sender::of_peer(1000, Some("ada".to_owned()))
+}
+
+/// A bench whose worker an operator says these words to, one while each request is answered.
+fn steered(answers: Vec<Answer>, said: &[&'static str], past: Vec<Steer>) -> (Bench, Attended) {
+    let (mut bench, lane) = (Bench::new(Vec::new()), LaneId::of("fast", 1));
+    let floor = Floor::default();
+    floor.steering.open([lane.clone()], past, Arc::new(|_| Ok(())));
+    let attended = Attended::begin(&floor, &lane, CancellationToken::new());
+    bench.fake = Arc::new(Fake {
+        answers: Mutex::new(answers.into()),
+        requests: Mutex::default(),
+        said: Mutex::new(said.iter().copied().collect()),
+        steering: floor.steering,
+    });
+    bench.seat = attended.seat("p:m");
+    (bench, attended)
+}
+
+fn user_texts(messages: &[Message]) -> Vec<String> {
+    let text = |message: &Message| match &message.blocks[..] {
+        [Block::Text { text }] if message.role == Role::User => Some(text.clone()),
+        _ => None,
+    };
+    messages.iter().filter_map(text).collect()
+}
+
+// contract C32 in part: the way over the socket is tested with a whole run
+// contract R28
+#[tokio::test]
+async fn the_operators_word_stands_in_the_next_turn_under_who_sent_it() {
+    let answers = || {
+        vec![
+            Ok(calls(&[("1", "echo", "{}")])),
+            Ok(text("I have read it.")),
+            Ok(calls(&[("2", "echo", "{}")])),
+            Ok(calls(&[SUBMIT])),
+        ]
+    };
+    let (bench, attended) =
+        steered(answers(), &["leave the lexer alone", "", "", "too late"], Vec::new());
+    let outcome = bench.run().await;
+    assert_eq!(outcome.stop, Stop::Submitted);
+    let requests = bench.requests();
+    let said = user_texts(&requests[1].messages);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(
+        said[1].starts_with("OPERATOR STEERING s1 from ada (uid 1000):\n\nleave the lexer alone\n"),
+        "{}",
+        said[1]
+    );
+    for pair in requests.windows(2) {
+        assert!(pair[1].messages.starts_with(&pair[0].messages));
+    }
+    drop(attended);
+    let fates: Vec<Fate> = bench.fake.steering.all().into_iter().map(|one| one.fate).collect();
+    assert_eq!(fates, [Fate::Told { turn: 2 }, Fate::Missed]);
+    // Gone through again, with what the journal holds, the requests are the same and nothing is told twice.
+    let past = bench.fake.steering.all();
+    let (mut again, _attended) = steered(answers(), &[], past);
+    again.past = requests[2].messages.clone();
+    again.run().await;
+    assert_eq!(again.requests()[..3], requests[..3]);
+    assert_eq!(user_texts(&again.requests()[3].messages), user_texts(&requests[3].messages));
+}
+
+#[tokio::test]
+async fn a_word_that_was_kept_and_not_told_when_the_engine_died_is_told_after_the_past() {
+    let answers = vec![Ok(calls(&[("1", "echo", "{}")])), Ok(calls(&[SUBMIT]))];
+    let steer = Steer {
+        id: "s1".to_owned(),
+        lane: LaneId::of("fast", 1),
+        from: ada(),
+        text: "use tabs".to_owned(),
+        fate: Fate::Waiting,
+    };
+    let (mut bench, _attended) = steered(answers, &[], vec![steer]);
+    // The first request was recorded without it, and is made again as it was.
+    bench.past = vec![Message::user("fix it")];
+    bench.run().await;
+    let requests = bench.requests();
+    assert_eq!(requests[0].messages, bench.past);
+    assert!(user_texts(&requests[1].messages)[1].contains("use tabs"));
+    assert_eq!(bench.fake.steering.all()[0].fate, Fate::Told { turn: 2 });
+}
+
+#[tokio::test]
+async fn a_worker_that_ended_its_turn_is_woken_by_a_word_and_a_failed_call_tells_none() {
+    let answers = vec![Ok(calls(&[("1", "echo", "{}")])), error(ErrorClass::Auth)];
+    let (bench, attended) = steered(answers, &["look again"], Vec::new());
+    assert!(matches!(bench.run().await.stop, Stop::Failed { .. }));
+    drop(attended);
+    assert_eq!(bench.fake.steering.all()[0].fate, Fate::Missed, "nobody answered");
+
+    let answers = vec![Ok(text("done?")), Ok(calls(&[SUBMIT]))];
+    let (bench, _attended) = steered(answers, &["look again"], Vec::new());
+    let outcome = bench.run().await;
+    assert_eq!((outcome.stop, outcome.turns), (Stop::Submitted, 2));
+    let said = user_texts(&outcome.transcript);
+    assert!(said.len() == 2 && said[1].contains("look again"), "no nudge stands between: {said:?}");
 }

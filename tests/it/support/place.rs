@@ -172,6 +172,7 @@ impl Place {
             }
             let known = [
                 "artifacts",
+                "base.index",
                 "fence.secret",
                 "gates",
                 "journal.jsonl",

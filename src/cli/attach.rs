@@ -1,0 +1,216 @@
+//! `bakeoff attach`.
+
+use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::context::Context;
+use super::output::{tell, write_stdout};
+use super::running::{find, split_run, with_others};
+use super::terminal::{self, Modes, Typed};
+use super::{CliError, Exit};
+use crate::control::{ControlError, Follow, Frame, Said, Speak, attach};
+use crate::jobs::Input;
+use crate::model::printable::{block, line};
+use crate::model::{Card, CardState};
+
+/// Show what a worker, a job or a shell wrote and goes on to write; typed lines go to it
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "bakeoff attach [RUN] ID",
+    after_help = "On a terminal the screen is cleared first. Typed lines go to the standard input of what is \
+    attached to (to a worker: as steering, for its next turn); ctrl-D closes that input; ctrl-] leaves, and so does \
+    ctrl-C: nothing is stopped by it. Where standard output is no terminal, what is written is streamed until its \
+    end. `bakeoff jobs` lists the ids."
+)]
+pub struct Args {
+    /// The run (the newest if left out), and the id
+    #[arg(value_name = "[RUN] ID", num_args = 1..=2, required = true)]
+    words: Vec<String>,
+}
+
+/// What happens while one is attached.
+pub(super) enum Event {
+    /// The engine says something; nothing more when it is gone.
+    Frame(Option<Frame>),
+    /// The engine was not understood.
+    Broken(ControlError),
+    /// Something was typed.
+    Typed(Typed),
+    /// The terminal has another size.
+    Resized,
+    /// The operator leaves by a signal.
+    Left(Exit),
+}
+
+impl Args {
+    /// Attaches until the end of it, or until the operator leaves.
+    pub fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let (run, rest) = split_run(&self.words, 1);
+        let [id] = rest else { return Err(CliError::usage("give the id of what to attach to")) };
+        let dir = find(run, context)?;
+        let (card, follow, speak) = attach(dir.path(), id, terminal::size())
+            .map_err(|error| with_others(error, context))?;
+        let (events, inbox) = channel();
+        let modes = Modes::set();
+        watch_signals(events.clone())?;
+        listen(follow, events.clone());
+        read(modes.is_some(), events);
+        let screen = Screen { speak, modes, full: std::io::stdout().is_terminal(), secret: false };
+        screen.show(&card, &inbox)
+    }
+}
+
+/// The engine's frames, on a thread of their own.
+pub(super) fn listen(mut follow: Follow, events: Sender<Event>) {
+    std::thread::spawn(move || {
+        loop {
+            let event = match follow.frame() {
+                Ok(frame) => Event::Frame(frame),
+                Err(error) => Event::Broken(error),
+            };
+            let over = !matches!(event, Event::Frame(Some(_)));
+            if events.send(event).is_err() || over {
+                return;
+            }
+        }
+    });
+}
+
+/// What is typed, on a thread of its own. It ends with the process.
+pub(super) fn read(terminal: bool, events: Sender<Event>) {
+    std::thread::spawn(move || {
+        terminal::read(terminal, |typed| events.send(Event::Typed(typed)).is_ok());
+    });
+}
+
+/// Signals, on a thread of their own.
+pub(super) fn watch_signals(events: Sender<Event>) -> Result<(), CliError> {
+    let failed = |error| CliError::internal(format!("failed to watch for signals: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(failed)?;
+    let made = runtime.block_on(async {
+        let kinds = [SignalKind::window_change(), SignalKind::interrupt(), SignalKind::terminate()];
+        let [resized, interrupted, terminated] = kinds.map(signal);
+        Ok::<_, std::io::Error>((resized?, interrupted?, terminated?))
+    });
+    let (mut resized, mut interrupted, mut terminated) = made.map_err(failed)?;
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            loop {
+                let event = tokio::select! {
+                    _ = resized.recv() => Event::Resized,
+                    _ = interrupted.recv() => Event::Left(Exit::Interrupted),
+                    _ = terminated.recv() => Event::Left(Exit::Terminated),
+                };
+                if events.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+    });
+    Ok(())
+}
+
+/// The operator's side of it.
+struct Screen {
+    speak: Speak,
+    modes: Option<Modes>,
+    /// Whether standard output is a terminal.
+    full: bool,
+    /// Whether the next line is a secret.
+    secret: bool,
+}
+
+impl Screen {
+    fn show(mut self, card: &Card, inbox: &Receiver<Event>) -> Result<Exit, CliError> {
+        if self.full {
+            write_stdout(b"\x1b[H\x1b[2J")?;
+        }
+        if let Some(hint) = self.modes.as_ref().map(|_| "; ctrl-] leaves it running") {
+            let Card { id, kind, title, .. } = card;
+            tell(&format!("{} {id}: {}{hint}\n", kind.label(), line(title)));
+        }
+        self.stand(card);
+        loop {
+            // The signals' thread holds a sender as long as the process lives.
+            let Ok(event) = inbox.recv() else { return Ok(Exit::Done) };
+            if let Some(exit) = self.take(event)? {
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// Does what is to be done; gives an exit at the end.
+    fn take(&mut self, event: Event) -> Result<Option<Exit>, CliError> {
+        match event {
+            Event::Frame(Some(frame)) => return self.frame(frame),
+            Event::Frame(None) => {
+                return Err(CliError::internal(
+                    "the run's engine is gone; `bakeoff show` tells how it ended",
+                ));
+            }
+            Event::Broken(error) => return Err(error.into()),
+            Event::Typed(Typed::Input(input)) => self.say(input),
+            Event::Typed(Typed::Leave) => {
+                let _ = self.speak.say(&Said::Leave);
+                tell("\nleft; it goes on\n");
+                return Ok(Some(Exit::Done));
+            }
+            // Nothing can be typed any more, and there is still something to see.
+            Event::Typed(Typed::Over) => {}
+            Event::Resized => {
+                if let Some(size) = terminal::size() {
+                    let _ = self.speak.say(&Said::Resize { size });
+                }
+            }
+            Event::Left(exit) => return Ok(Some(exit)),
+        }
+        Ok(None)
+    }
+
+    fn frame(&mut self, frame: Frame) -> Result<Option<Exit>, CliError> {
+        match frame {
+            Frame::Output { text } => write_stdout(block(&text).as_bytes())?,
+            Frame::Dropped { bytes } => {
+                write_stdout(format!("\n[{bytes} bytes of output are gone]\n").as_bytes())?;
+            }
+            Frame::State { card } => {
+                self.stand(&card);
+                if card.state != CardState::Running {
+                    tell(&format!("{}: {}\n", card.id, line(&card.state.words())));
+                }
+            }
+            // Only whoever started a command is told so.
+            Frame::Exit { .. } => {}
+            Frame::Refused { reason } => tell(&format!("{reason}\n")),
+            Frame::Ended { card } => {
+                std::io::stdout().flush().ok();
+                tell(&format!("{} is over: {}\n", card.id, line(&card.state.words())));
+                return Ok(Some(Exit::Done));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A thing that asks for a secret is answered unseen.
+    fn stand(&mut self, card: &Card) {
+        let secret = matches!(card.state, CardState::NeedsApproval { secret: true, .. });
+        if secret != self.secret {
+            self.secret = secret;
+            if let Some(modes) = &self.modes {
+                modes.echo(!secret);
+            }
+        }
+    }
+
+    fn say(&mut self, input: Input) {
+        let input = match input {
+            Input::Submit { text } if self.secret => Input::Secret { text },
+            input => input,
+        };
+        // The end of the connection is told by its other half.
+        let _ = self.speak.say(&Said::Input { input });
+    }
+}

@@ -1,0 +1,323 @@
+//! `bakeoff shell`.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+
+use super::attach::{Event, listen, read, watch_signals};
+use super::context::Context;
+use super::output::{tell, write_json, write_stdout};
+use super::running::{LATEST, find, with_others};
+use super::terminal::{self, Modes, Typed};
+use super::{CliError, Exit};
+use crate::control::{Frame, Request, Said, ShellAnswer, Speak, Wish, ask, shell};
+use crate::jobs::{Input, Size};
+use crate::model::printable::{block, line};
+use crate::model::{Card, CardState};
+
+/// Run a command of your own in the workspace of a lane of a running run, in the sandbox
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "The words behind `--` are joined with blanks and given to /bin/sh. No worker is told of the command, and \
+    what it changes is part of the lane's change. Ctrl-C ends it (with --pty it goes to the program), ctrl-] leaves it \
+    running, ctrl-D ends its input. What is left or detached runs until the run ends; `bakeoff jobs`, `attach` and `stop` \
+    know it. Where nobody can answer (no terminal, CI=true, --no-input), a question for a password ends it.\n\n\
+    Exit status: the command's own; 128 and the number of a signal that ended it; 124 when its time was over; 125 when \
+    bakeoff ended it or could not run it."
+)]
+pub struct Args {
+    /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
+    #[arg(default_value = LATEST)]
+    run: String,
+    /// The lane in whose workspace it runs, as `fast/1`; may be left out where only one is at work
+    #[arg(long)]
+    lane: Option<String>,
+    /// The directory to run it in, from the workspace's top
+    #[arg(long, value_name = "DIR", default_value = "")]
+    dir: String,
+    /// Give it a terminal
+    #[arg(long)]
+    pty: bool,
+    /// Start it and leave it
+    #[arg(long)]
+    detach: bool,
+    /// Give it no input, and nobody who answers
+    #[arg(long)]
+    no_input: bool,
+    /// Print one JSON object when it has ended, or when it was left
+    #[arg(long)]
+    json: bool,
+    /// The command
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// How watching a command ended.
+struct Seen {
+    /// Its exit status, when it ended.
+    code: Option<i32>,
+    /// Why the engine ended it.
+    why: Option<String>,
+    /// What is left running, in words.
+    told: String,
+    /// What it wrote, for JSON.
+    output: String,
+    /// The signal by which the operator ended it.
+    signal: Option<Exit>,
+}
+
+impl Args {
+    /// Runs it.
+    pub fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let dir = find(&self.run, context)?;
+        let answer =
+            shell(dir.path(), self.wish(context)).map_err(|error| with_others(error, context))?;
+        match answer {
+            ShellAnswer::Detached { card, told } => {
+                if self.json {
+                    write_json(
+                        &serde_json::json!({"version": 1, "id": card.id, "state": "detached", "told": told}),
+                    )?;
+                } else {
+                    tell(&told);
+                }
+                Ok(Exit::Done)
+            }
+            ShellAnswer::Attached { card, follow, speak } => {
+                let (events, inbox) = channel();
+                let modes = if self.no_input { None } else { Modes::set() };
+                watch_signals(events.clone())?;
+                listen(follow, events.clone());
+                let mut speak = speak;
+                if self.no_input {
+                    // The end of the connection is told by its other half.
+                    let _ = speak.say(&Said::Input { input: Input::Close });
+                } else {
+                    read(modes.is_some(), events);
+                }
+                let view = View {
+                    speak,
+                    run: dir.path().to_owned(),
+                    card,
+                    pty: self.pty,
+                    json: self.json,
+                    modes,
+                    secret: false,
+                    echo: Echo::default(),
+                    output: String::new(),
+                };
+                self.end(view.watch(&inbox)?)
+            }
+        }
+    }
+
+    fn wish(&self, context: &Context) -> Wish {
+        let ci =
+            context.var("CI").is_some_and(|value| !["", "0", "false"].contains(&value.as_str()));
+        let alone = self.no_input || ci || !std::io::stdin().is_terminal();
+        let size = || terminal::size().unwrap_or(Size { rows: 40, columns: 120 });
+        Wish {
+            lane: self.lane.clone(),
+            script: self.command.join(" "),
+            dir: self.dir.clone(),
+            terminal: self.pty.then(size),
+            alone,
+            detach: self.detach,
+        }
+    }
+
+    /// Tells how it ended and ends the process with the command's own status.
+    fn end(&self, seen: Seen) -> Result<Exit, CliError> {
+        if self.json {
+            write_json(&serde_json::json!({
+                "version": 1,
+                "state": if seen.code.is_some() { "ended" } else { "left" },
+                "code": seen.code,
+                "why": seen.why,
+                "output": seen.output,
+                "told": seen.told,
+            }))?;
+        } else {
+            if let Some(why) = &seen.why {
+                tell(&format!("bakeoff: {}\n", line(why)));
+            }
+            tell(&seen.told);
+        }
+        if let Some(exit) = seen.signal {
+            return Ok(exit);
+        }
+        match seen.code {
+            None | Some(0) => Ok(Exit::Done),
+            // No exit code of bakeoff's own: the command's.
+            Some(code) => std::process::exit(code),
+        }
+    }
+}
+
+/// The operator's side of a command.
+struct View {
+    speak: Speak,
+    run: PathBuf,
+    card: Card,
+    pty: bool,
+    json: bool,
+    modes: Option<Modes>,
+    /// Whether the next line is a secret.
+    secret: bool,
+    echo: Echo,
+    output: String,
+}
+
+impl View {
+    fn watch(mut self, inbox: &Receiver<Event>) -> Result<Seen, CliError> {
+        // It may ask already.
+        self.stand(&self.card.clone());
+        let mut signal = None;
+        // The signals' thread holds a sender as long as the process lives.
+        while let Ok(event) = inbox.recv() {
+            match event {
+                Event::Frame(Some(Frame::Exit { code, why, told })) => {
+                    let why = if signal.is_some() { None } else { why };
+                    return Ok(Seen { code: Some(code), why, told, output: self.output, signal });
+                }
+                Event::Frame(Some(frame)) => self.frame(frame)?,
+                Event::Frame(None) => return Err(gone()),
+                Event::Broken(error) => return Err(error.into()),
+                Event::Typed(Typed::Input(input)) => self.put(input),
+                Event::Typed(Typed::Leave) => return Ok(self.leave()),
+                Event::Typed(Typed::Over) => {}
+                Event::Resized => self.resize(),
+                Event::Left(Exit::Interrupted) if self.pty => {
+                    self.put(Input::Write { text: "\u{3}".to_owned() });
+                }
+                Event::Left(exit) => {
+                    signal = Some(exit);
+                    stop(&self.run, &self.card.id);
+                }
+            }
+        }
+        Err(gone())
+    }
+
+    fn frame(&mut self, frame: Frame) -> Result<(), CliError> {
+        match frame {
+            Frame::Output { text } => {
+                let text = self.echo.without(text);
+                if self.json {
+                    self.output += &text;
+                    return Ok(());
+                }
+                // It holds nothing but text and colours.
+                match std::io::stdout().is_terminal() {
+                    true => write_stdout(text.as_bytes()),
+                    false => write_stdout(block(&text).as_bytes()),
+                }
+            }
+            Frame::Dropped { bytes } => {
+                tell(&format!("[{bytes} bytes of output are gone]\n"));
+                Ok(())
+            }
+            Frame::State { card } => {
+                self.stand(&card);
+                Ok(())
+            }
+            Frame::Refused { reason } => {
+                tell(&format!("{}\n", line(&reason)));
+                Ok(())
+            }
+            Frame::Ended { .. } | Frame::Exit { .. } => Ok(()),
+        }
+    }
+
+    /// A command that asks for a secret is answered unseen.
+    fn stand(&mut self, card: &Card) {
+        let secret = matches!(card.state, CardState::NeedsApproval { secret: true, .. });
+        if secret != self.secret {
+            self.secret = secret;
+            if let Some(modes) = &self.modes {
+                modes.echo(!secret);
+            }
+        }
+    }
+
+    fn put(&mut self, input: Input) {
+        let input = match input {
+            Input::Submit { text } if self.secret => Input::Secret { text },
+            Input::Submit { text } => {
+                if self.pty && self.modes.is_some() {
+                    self.echo.expect(&text);
+                }
+                Input::Submit { text }
+            }
+            input => input,
+        };
+        // The end of the connection is told by its other half.
+        let _ = self.speak.say(&Said::Input { input });
+    }
+
+    fn resize(&mut self) {
+        if let Some(size) = terminal::size().filter(|_| self.pty) {
+            let _ = self.speak.say(&Said::Resize { size });
+        }
+    }
+
+    fn leave(mut self) -> Seen {
+        let _ = self.speak.say(&Said::Leave);
+        let id = &self.card.id;
+        let told = format!(
+            "\n{id} goes on without you, and runs until the run ends; bakeoff attach shows it, bakeoff stop ends it\n"
+        );
+        Seen { code: None, why: None, told, output: self.output, signal: None }
+    }
+}
+
+/// Ends it as a whole; its last frames tell that it is over.
+fn stop(run: &Path, id: &str) {
+    let (run, id) = (run.to_owned(), id.to_owned());
+    // On a thread of its own: the frames go on meanwhile.
+    std::thread::spawn(move || drop(ask(&run, &Request::Stop { id: Some(id) })));
+}
+
+fn gone() -> CliError {
+    CliError::internal("the run's engine is gone; `bakeoff show` tells how it ended")
+}
+
+/// Lines that the operator's terminal has shown already, and the command's terminal shows once more.
+#[derive(Debug, Default)]
+struct Echo(String);
+
+impl Echo {
+    fn expect(&mut self, typed: &str) {
+        self.0 += typed;
+        self.0.push('\n');
+    }
+
+    /// What the command wrote besides.
+    fn without(&mut self, text: String) -> String {
+        let same = text.bytes().zip(self.0.bytes()).take_while(|(a, b)| a == b).count();
+        if same == text.len() || same == self.0.len() {
+            self.0.drain(..same);
+            return text[same..].to_owned();
+        }
+        // Its terminal is dark, or its program echoes in its own way.
+        self.0.clear();
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_typed_is_shown_once() {
+        let mut echo = Echo::default();
+        echo.expect("ls é");
+        assert_eq!(echo.without("ls ".into()), "");
+        assert_eq!(echo.without("é\nfile\n".into()), "file\n");
+        assert_eq!(echo.without("more\n".into()), "more\n");
+        echo.expect("secret");
+        assert_eq!(echo.without("\nlogged in\n".into()), "\nlogged in\n");
+        assert_eq!(echo.without("secret\n".into()), "secret\n", "that was no echo");
+    }
+}

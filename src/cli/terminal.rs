@@ -1,0 +1,160 @@
+//! The operator's terminal while they are attached to something: its modes, its size, what is typed.
+//!
+//! Typed lines are edited and echoed by the terminal itself. Two keys are given another meaning by its own
+//! settings: ctrl-] ends the reading (it takes the place of ctrl-D), and ctrl-D ends a line.
+
+use std::io::{BufRead, IsTerminal};
+use std::os::fd::AsFd;
+
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
+
+use crate::jobs::{Input, Size};
+
+/// Ctrl-].
+const LEAVE: u8 = 0x1d;
+/// Ctrl-D.
+const END: u8 = 0x04;
+/// The longest line that a terminal gives, and more.
+const LINE: usize = 8 << 10;
+
+/// A terminal whose modes are changed. Dropping it puts them back.
+#[derive(Debug)]
+pub struct Modes {
+    before: Termios,
+}
+
+impl Modes {
+    /// Changes those of standard input; `None` when that is no terminal.
+    pub fn set() -> Option<Self> {
+        let stdin = std::io::stdin();
+        let before = stdin.is_terminal().then(|| tcgetattr(&stdin).ok())??;
+        let mut modes = before.clone();
+        modes.special_codes[SpecialCodeIndex::VEOF] = LEAVE;
+        modes.special_codes[SpecialCodeIndex::VEOL] = END;
+        tcsetattr(&stdin, OptionalActions::Now, &modes).ok()?;
+        Some(Self { before })
+    }
+
+    /// Shows what is typed, or does not.
+    pub fn echo(&self, shown: bool) {
+        let stdin = std::io::stdin();
+        let Ok(mut modes) = tcgetattr(&stdin) else { return };
+        modes.local_modes.set(LocalModes::ECHO, shown);
+        // What was typed ahead was meant for another prompt, and was seen.
+        let _ = tcsetattr(&stdin, OptionalActions::Flush, &modes);
+    }
+}
+
+impl Drop for Modes {
+    fn drop(&mut self) {
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// The size of standard output, if it is a terminal.
+pub fn size() -> Option<Size> {
+    let size = tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_row > 0).then_some(Size { rows: size.ws_row, columns: size.ws_col })
+}
+
+/// What was typed, or came in another way.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Typed {
+    /// Something for what is attached to.
+    Input(Input),
+    /// The key that leaves.
+    Leave,
+    /// There is no more, and there never was a terminal.
+    Over,
+}
+
+/// Reads standard input until it is over or left. In a terminal each line comes when it is complete.
+pub fn read(terminal: bool, mut each: impl FnMut(Typed) -> bool) {
+    let stdin = std::io::stdin();
+    if !terminal {
+        return read_lines(stdin.lock(), each);
+    }
+    let mut buffer = vec![0; LINE];
+    loop {
+        let typed = match rustix::io::read(stdin.as_fd(), &mut buffer[..]) {
+            Ok(count) => typed(&buffer[..count]),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => Typed::Over,
+        };
+        let over = !matches!(typed, Typed::Input(_));
+        if !each(typed) || over {
+            return;
+        }
+    }
+}
+
+/// What one reading of a terminal in line mode means.
+fn typed(bytes: &[u8]) -> Typed {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match bytes {
+        [END] => Typed::Input(Input::Close),
+        [line @ .., b'\n'] => Typed::Input(Input::Submit { text: text(line) }),
+        [part @ .., END] => Typed::Input(Input::Write { text: text(part) }),
+        // The key that leaves ends a reading without a line's end.
+        _ => Typed::Leave,
+    }
+}
+
+/// Lines of a file or a pipe; behind them the input is closed. An empty one closes nothing.
+fn read_lines(mut lines: impl BufRead, mut each: impl FnMut(Typed) -> bool) {
+    let mut any = false;
+    loop {
+        let mut line = Vec::new();
+        match lines.read_until(b'\n', &mut line) {
+            Ok(count) if count > 0 => {}
+            _ => break,
+        }
+        any = true;
+        let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(&line)).into_owned();
+        if !each(Typed::Input(Input::Submit { text })) {
+            return;
+        }
+    }
+    if any && !each(Typed::Input(Input::Close)) {
+        return;
+    }
+    each(Typed::Over);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn submit(text: &str) -> Typed {
+        Typed::Input(Input::Submit { text: text.to_owned() })
+    }
+
+    // contract R16 in part: what the keys mean; the descriptor is tested with a shell
+    #[test]
+    fn readings_of_a_terminal_mean_lines_ends_and_leaving() {
+        assert_eq!(typed(b"ls -l\n"), submit("ls -l"));
+        assert_eq!(typed(b"\n"), submit(""));
+        assert_eq!(typed(b"\x04"), Typed::Input(Input::Close));
+        let write = Input::Write { text: "part".to_owned() };
+        assert_eq!(typed(b"part\x04"), Typed::Input(write));
+        assert_eq!((typed(b""), typed(b"half")), (Typed::Leave, Typed::Leave));
+        assert_eq!(typed(b"\xff\n"), submit("\u{fffd}"));
+    }
+
+    #[test]
+    fn a_pipe_is_closed_behind_its_lines_and_an_empty_one_is_none() {
+        let all = |text: &str| {
+            let mut all = Vec::new();
+            read_lines(text.as_bytes(), |typed| {
+                all.push(typed);
+                true
+            });
+            all
+        };
+        let close = || Typed::Input(Input::Close);
+        assert_eq!(all("a\nb"), [submit("a"), submit("b"), close(), Typed::Over]);
+        assert_eq!(all(""), [Typed::Over]);
+    }
+}

@@ -1,0 +1,33 @@
+//! The operator's words to the workers of a run: journaled on their way in, and kept in its record.
+
+use std::sync::Arc;
+
+use super::run::Run;
+use crate::fanout::LaneRun;
+use crate::model::{Fate, RunEvent, Steer};
+
+impl Run<'_> {
+    /// From now on the operator can speak to the workers. What is said is journaled before it is used.
+    pub(super) fn open_steering(&self, runs: &[LaneRun]) {
+        let tell = self.tell.clone();
+        let keep = move |steer: &Steer| {
+            let event = RunEvent::Steered { steer: steer.clone() };
+            match steer.fate {
+                Fate::Waiting => tell.keep(event).map_err(|error| error.to_string()),
+                // What became of it is no question to anybody: a failure ends the run at the next check.
+                Fate::Told { .. } | Fate::Missed => {
+                    tell.send(event);
+                    Ok(())
+                }
+            }
+        };
+        let lanes = runs.iter().map(|run| run.id.clone());
+        self.steering.open(lanes, self.memory.steers(), Arc::new(keep));
+    }
+
+    /// What the operator said to workers. A run that did not come so far again knows it from its journal.
+    pub(super) fn steers(&self) -> Vec<Steer> {
+        let steers = self.steering.all();
+        if steers.is_empty() { self.memory.steers() } else { steers }
+    }
+}

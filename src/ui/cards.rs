@@ -1,0 +1,120 @@
+//! What is live, as rows of the live view: workers and jobs alike, under one header.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar};
+
+use super::bars::spinner;
+use crate::model::printable::line;
+use crate::model::{Card, CardState, duration};
+
+/// The rows, by id.
+#[derive(Default)]
+pub struct Cards {
+    header: Option<ProgressBar>,
+    rows: BTreeMap<String, Row>,
+}
+
+struct Row {
+    bar: ProgressBar,
+    card: Card,
+    began: Duration,
+    /// What it does at this moment, where that is told.
+    doing: String,
+}
+
+impl Cards {
+    /// Shows a card, or takes it away when what it is of has ended (contracts R2 and R7).
+    pub fn show(&mut self, card: &Card, all: &MultiProgress, at: Duration) {
+        if !card.state.is_live() {
+            return self.take_away(&card.id, all);
+        }
+        if !self.rows.contains_key(&card.id) {
+            let bar = self.place(&card.id, all);
+            let row = Row { bar, card: card.clone(), began: at, doing: String::new() };
+            self.rows.insert(card.id.clone(), row);
+        }
+        if let Some(row) = self.rows.get_mut(&card.id) {
+            row.card = card.clone();
+            row.draw(at);
+        }
+        self.head();
+    }
+
+    /// Says what something does at this moment.
+    pub fn doing(&mut self, id: &str, doing: String, at: Duration) {
+        if let Some(row) = self.rows.get_mut(id) {
+            row.doing = doing;
+            row.draw(at);
+        }
+    }
+
+    /// The card of what has ended goes.
+    pub fn take_away(&mut self, id: &str, all: &MultiProgress) {
+        if let Some(row) = self.rows.remove(id) {
+            row.bar.finish_and_clear();
+            all.remove(&row.bar);
+        }
+        if self.rows.is_empty()
+            && let Some(header) = self.header.take()
+        {
+            header.finish_and_clear();
+            all.remove(&header);
+        }
+        self.head();
+    }
+
+    /// All go.
+    pub fn clear(&mut self, all: &MultiProgress) {
+        let ids: Vec<String> = self.rows.keys().cloned().collect();
+        ids.iter().for_each(|id| self.take_away(id, all));
+    }
+
+    /// Time goes on.
+    pub fn tick(&self, at: Duration) {
+        for row in self.rows.values() {
+            row.draw(at);
+            row.bar.tick();
+        }
+    }
+
+    /// A bar for a new row: jobs stand behind their worker, as their ids do.
+    fn place(&mut self, id: &str, all: &MultiProgress) -> ProgressBar {
+        let header = self.header.get_or_insert_with(|| all.add(super::bars::plain()));
+        let before = self.rows.range(..id.to_owned()).next_back();
+        all.insert_after(before.map_or(&*header, |(_, row)| &row.bar), spinner())
+    }
+
+    /// For example `background: 2 workers, 1 job`.
+    fn head(&self) {
+        let Some(header) = &self.header else { return };
+        let mut counts: Vec<(&str, u32)> = Vec::new();
+        for row in self.rows.values() {
+            let label = row.card.kind.label();
+            match counts.iter_mut().find(|(known, _)| *known == label) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((label, 1)),
+            }
+        }
+        let count = |(label, count): &(&str, u32)| match count {
+            1 => format!("1 {label}"),
+            count => format!("{count} {label}s"),
+        };
+        let counts: Vec<String> = counts.iter().map(count).collect();
+        header.set_message(format!("background: {}", counts.join(", ")));
+    }
+}
+
+impl Row {
+    fn draw(&self, at: Duration) {
+        let Card { id, kind, title, state, .. } = &self.card;
+        let age = duration(at.saturating_sub(self.began).as_millis() as u64);
+        // What is told of its doings says that it runs, and needs the room.
+        let text = match (state, self.doing.as_str()) {
+            (CardState::Running, doing) if !doing.is_empty() => format!("{id}  {doing}"),
+            (state, _) => format!("{id}  {}  {} {age}  {title}", kind.label(), state.words()),
+        };
+        self.bar.set_message(line(&text));
+    }
+}

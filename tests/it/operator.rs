@@ -1,0 +1,371 @@
+//! The operator's side of running runs: list, attach, stop, probe, steer. The models are a server that
+//! answers when the test says so, the jobs are real.
+
+use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::resume::said;
+use super::support::place::{Done, PATIENCE, Place, Running, is};
+use super::support::server::Server;
+
+mod screen;
+mod shell;
+
+/// A place whose models answer when they are told to.
+struct Stage {
+    place: Place,
+    server: Server,
+    /// What each model says next.
+    lines: BTreeMap<&'static str, Sender<Value>>,
+    /// The requests that came in, by model.
+    asked: BTreeMap<&'static str, Receiver<Value>>,
+}
+
+const LANES: [&str; 2] = ["one", "two"];
+
+impl Stage {
+    fn new() -> Self {
+        let (mut lines, mut asked, mut ways) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for lane in LANES {
+            let ((say, said), (ask, heard)) = (channel::<Value>(), channel::<Value>());
+            lines.insert(lane, say);
+            asked.insert(lane, heard);
+            ways.insert(lane, Arc::new((Mutex::new(said), Mutex::new(ask))));
+        }
+        let server = Server::start(move |request| {
+            let body = request.json();
+            let way = ways[body["model"].as_str().unwrap()].clone();
+            // One who asks again while nobody listens is an engine that was killed.
+            way.1.lock().unwrap().send(body.clone()).ok();
+            let message = way.0.lock().unwrap().recv().unwrap_or(json!({"content": "gone"}));
+            said(&body, message)
+        });
+        let place = Place::new();
+        place.config(&format!(
+            "[providers.own]\nwire = \"openai-chat\"\nbase_url = \"{}/v1\"\nkey_env = \"\"\n\
+             [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n[judges]\nenabled = false\n\
+             [limits]\nmax_parallel = 2\n[lanes.one]\nmodel = \"own:one\"\n[lanes.two]\nmodel = \"own:two\"\n",
+            server.url()
+        ));
+        Self { place, server, lines, asked }
+    }
+
+    fn start(&self) -> Running {
+        Running::start(self.place.bakeoff(["run", "raise the value"]))
+    }
+
+    /// The next request of a lane's model.
+    #[track_caller]
+    fn asked(&self, lane: &str) -> Value {
+        self.asked[lane].recv_timeout(PATIENCE).expect("the model is asked")
+    }
+
+    /// A lane's model makes a call.
+    fn calls(&self, lane: &str, name: &str, arguments: Value) {
+        let function = json!({"name": name, "arguments": arguments.to_string()});
+        let call = json!([{"id": "call", "type": "function", "function": function}]);
+        let message = json!({"role": "assistant", "content": null, "tool_calls": call});
+        self.lines[lane].send(message).unwrap();
+    }
+
+    /// A lane's model makes a call; what it is told of it, and with it.
+    #[track_caller]
+    fn after(&self, lane: &str, name: &str, arguments: Value) -> Value {
+        self.calls(lane, name, arguments);
+        self.asked(lane)
+    }
+
+    /// A lane's model starts a job that follows the value.
+    #[track_caller]
+    fn follows(&self, lane: &str) -> String {
+        let follow = json!({"command": "tail -f value.txt", "background": true});
+        let told = last(&self.after(lane, "run_bash", follow), "tool");
+        told.split("started job ").nth(1).unwrap().split('.').next().unwrap().to_owned()
+    }
+
+    fn submits(&self, lane: &str, value: &str) {
+        self.after(lane, "write_file", json!({"path": "value.txt", "content": value}));
+        self.calls(lane, "submit", json!({"answer": "done", "claims": []}));
+    }
+
+    fn child(&self, args: &[&str]) -> Child {
+        self.place.bakeoff(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The ids that `jobs` lists.
+    fn listed(&self, args: &[&str]) -> Vec<String> {
+        let list = self.place.run([&["jobs", "--json"], args].concat()).exits(0).json();
+        let ids = list["jobs"].as_array().unwrap().iter();
+        ids.map(|card| card["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// The text of the last message with this role.
+fn last(request: &Value, role: &str) -> String {
+    let messages = request["messages"].as_array().unwrap();
+    let found = messages.iter().rev().find(|message| message["role"] == role).unwrap();
+    found["content"].as_str().unwrap().to_owned()
+}
+
+fn ended(child: Child) -> Done {
+    Done::of(child.wait_with_output().unwrap())
+}
+
+// contract R1, R2, R3, R6
+// contract R5 in part: a worker's job takes no model's place; the operator's shells are tested with them
+// contract R10 in part: that the operator's own live on is tested with them
+// contract R11 in part: that a text to a shell goes to its input is tested with one
+#[test]
+fn one_list_has_workers_and_jobs_and_one_id_reads_and_stops_each() {
+    let stage = Stage::new();
+    let mut running = stage.start();
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    // Both models work although a job of the first one's runs: jobs don't count as model runs.
+    assert_eq!((stage.follows("one"), stage.follows("two")), ("one/1#1".into(), "two/1#1".into()));
+    assert_eq!(stage.listed(&[]), ["one/1", "one/1#1", "two/1", "two/1#1"]);
+    stage.place.run(["jobs"]).exits(0).prints(&[
+        "background\n",
+        "worker",
+        "job",
+        "tail -f value.txt",
+    ]);
+    // Who attaches gets what was written and what comes, until the end.
+    let mut viewer = stage.child(&["attach", "one/1#1"]);
+    let mut lines = BufReader::new(viewer.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "1\n");
+    let before = stage.server.requests().len();
+    let probe = stage.place.run(["probe", "--json"]).exits(0).json();
+    assert_eq!(probe["lanes"]["one/1"]["turn"], 2);
+    assert_eq!(stage.server.requests().len(), before, "no model is asked");
+    stage.place.run(["stop", "one/1#1"]).exits(0).prints(&["one/1#1: killed"]);
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    ended(viewer).exits(0).says(&["one/1#1 is over: killed"]);
+    assert_eq!(rest, "");
+    assert_eq!(stage.listed(&[]), ["one/1", "two/1", "two/1#1"]);
+    assert_eq!(stage.listed(&["--all"]), ["one/1", "one/1#1", "two/1", "two/1#1"]);
+    stage.place.run(["attach", "one/1#1"]).exits(0).prints(&["1\n"]).says(&["is over: killed"]);
+    stage.place.run(["stop", "one/1#1"]).exits(0).prints(&["had ended before"]);
+    // Its worker is told of that end, once.
+    let told = stage.after("one", "list_dir", json!({"path": "."}));
+    assert!(last(&told, "user").contains("job one/1#1 ended: killed"), "{told}");
+    // A worker takes its jobs with it, and no other's.
+    assert_eq!(stage.follows("one"), "one/1#2");
+    stage.place.run(["stop", "latest", "one/1"]).exits(0).prints(&["one/1: PARTIAL (cancelled)"]);
+    assert_eq!(stage.listed(&[]), ["two/1", "two/1#1"]);
+    running.until(is("lane_ended"));
+    stage.submits("two", "2\n");
+    let (done, events) = running.end();
+    done.exits(0);
+    let record = stage.place.record();
+    assert_eq!(record["lanes"][0]["stop"]["kind"], "cancelled");
+    assert_eq!(record["lanes"][0]["jobs_ended"], 1);
+    let of_first = |event: &&Value| event["card"]["id"] == "one/1#1";
+    let states: Vec<&Value> =
+        events.iter().filter(of_first).map(|event| &event["card"]["state"]).collect();
+    assert_eq!(states, ["running", "ended"]);
+    stage.place.nothing_left("stopped in parts");
+}
+
+// contract C32
+// contract C26 in part: of the channels that there are
+#[test]
+fn the_operators_word_is_read_in_the_next_turn_or_comes_back_as_missed() {
+    let stage = Stage::new();
+    let mut running = stage.start();
+    let first = stage.asked("one");
+    drop(stage.asked("two"));
+    let steer = stage.place.run(["steer", "--no-wait", "--json", "one", "mind\nthe sign"]);
+    let steer = steer.exits(0).json()["steer"].clone();
+    assert_eq!((&steer["id"], &steer["fate"]), (&json!("s1"), &json!("waiting")));
+    let second = stage.after("one", "list_dir", json!({"path": "."}));
+    let user = rustix::process::geteuid().as_raw();
+    let word = last(&second, "user");
+    assert!(
+        word.starts_with("OPERATOR STEERING s1 from ")
+            && word.contains(&format!("uid {user}):\n\nmind\nthe sign\n")),
+        "{word}"
+    );
+    // One who waits is told when the model has answered.
+    let waiting = stage.child(&["steer", "latest", "one/1", "and the tests"]);
+    running.until(|event| event["event"] == "steered" && event["steer"]["id"] == "s2");
+    let third = stage.after("one", "list_dir", json!({"path": "."}));
+    assert!(last(&third, "user").contains("and the tests"));
+    let fourth = stage.after("one", "write_file", json!({"path": "value.txt", "content": "2\n"}));
+    ended(waiting).exits(0).prints(&["s2: one/1 read it in turn 3"]);
+    let parts = [&first, &second, &third, &fourth]
+        .map(|request| request["messages"].as_array().unwrap().clone());
+    assert!(parts.windows(2).all(|pair| pair[1].starts_with(&pair[0])), "{parts:?}");
+    // What comes in the last turn is missed, and its sender is told.
+    let late = stage.child(&["steer", "one/1", "wait"]);
+    running.until(|event| event["event"] == "steered" && event["steer"]["id"] == "s3");
+    stage.calls("one", "submit", json!({"answer": "done", "claims": []}));
+    ended(late).exits(1).says(&["missed: one/1 ended before its next turn"]);
+    stage.place.run(["steer", "one/1", "x"]).exits(1).says(&["missed: one/1 has ended"]);
+    stage.place.run(["steer", "three", "x"]).exits(2).says(&["no lane is called", "one/1, two/1"]);
+    stage.submits("two", "3\n");
+    running.end().0.exits(0);
+    let record = stage.place.record();
+    let fates: Vec<&Value> =
+        record["steers"].as_array().unwrap().iter().map(|steer| &steer["fate"]).collect();
+    assert_eq!(fates, ["told", "told", "missed"]);
+    stage.place.run(["show"]).exits(0).prints(&[
+        "Operator steering",
+        "s1 to one/1 by",
+        "mind the sign",
+        "missed",
+    ]);
+    stage.place.run(["steer", "one", "x"]).exits(2).says(&["the run is not going on"]);
+    stage.place.run(["replay"]).exits(0);
+    stage.place.nothing_left("steered");
+}
+
+/// The user's texts of a request that are the operator's words to a worker under way.
+fn words(request: &Value) -> Vec<String> {
+    let texts = request["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "user");
+    let texts = texts.map(|one| one["content"].as_str().unwrap().to_owned());
+    texts.filter(|text| text.starts_with("OPERATOR STEERING ")).collect()
+}
+
+// contract C26 in part: what is journaled first is the same after a resume
+#[test]
+fn a_killed_run_tells_each_word_once_and_asks_nothing_else() {
+    let stage = Stage::new();
+    let mut running = stage.start();
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    stage.place.run(["steer", "--no-wait", "one", "first"]).exits(0);
+    let request = stage.after("one", "list_dir", json!({"path": "."}));
+    assert_eq!(words(&request).len(), 1);
+    // The second one is kept and not yet told when the engine dies, in the middle of two calls.
+    stage.place.run(["steer", "--no-wait", "one", "second"]).exits(0);
+    running.until(|event| event["steer"]["id"] == "s2");
+    running.signal(Signal::KILL);
+    running.end();
+    stage.place.nothing_alive("killed");
+    // Those who still answer the dead engine.
+    LANES.iter().for_each(|lane| stage.lines[lane].send(json!({"content": "too late"})).unwrap());
+    let resumed = stage.place.bakeoff(["resume"]);
+    let running = Running::start(resumed);
+    let again = stage.asked("one");
+    assert_eq!(
+        again["messages"], request["messages"],
+        "the call in flight is made again as it was"
+    );
+    drop(stage.asked("two"));
+    let next = stage.after("one", "list_dir", json!({"path": "."}));
+    let told = words(&next);
+    assert!(told.len() == 2 && told[1].contains("second"), "{told:?}");
+    stage.submits("one", "2\n");
+    stage.submits("two", "3\n");
+    running.end().0.exits(0);
+    let record = stage.place.record();
+    let turns: Vec<&Value> =
+        record["steers"].as_array().unwrap().iter().map(|steer| &steer["turn"]).collect();
+    assert_eq!(turns, [2, 3]);
+    stage.place.run(["replay"]).exits(0);
+    stage.place.nothing_left("steered and resumed");
+}
+
+#[test]
+fn two_runs_at_once_are_apart_and_the_newest_is_meant() {
+    let stage = Stage::new();
+    let mut first = stage.start();
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    let id = |running: &mut Running| {
+        running.until(is("lane_began"));
+        running.events[0]["run"].as_str().unwrap().to_owned()
+    };
+    let one = id(&mut first);
+    assert_eq!(stage.follows("one"), "one/1#1");
+    let mut second = Running::start(stage.place.bakeoff(["run", "raise it again"]));
+    let two = id(&mut second);
+    // Requests of the second one wait behind those of the first one at its models.
+    assert_eq!(stage.listed(&[&one]), ["one/1", "one/1#1", "two/1"]);
+    let newest = stage.listed(&[]);
+    assert!(!newest.contains(&"one/1#1".to_owned()), "{newest:?}");
+    stage.place.run(["stop", "one/1#1"]).exits(2).says(&["nothing is called \"one/1#1\""]);
+    stage.place.run(["stop"]).exits(0).prints(&["stopping"]);
+    second.end().0.exits(130);
+    assert_eq!(stage.listed(&[&one]), ["one/1", "one/1#1", "two/1"], "the other one goes on");
+    stage.place.run(["jobs", &two]).exits(2).says(&[
+        "the run is not going on",
+        "these go on",
+        &one,
+    ]);
+    stage.place.run(["stop", &one]).exits(0);
+    first.end().0.exits(130);
+    stage.place.nothing_left("two runs");
+}
+
+// contract C26 in part: a snippet of a model's can't reach the socket, and no other user can
+#[test]
+fn nobody_but_the_runs_own_user_can_speak_to_its_engine() {
+    let stage = Stage::new();
+    let mut running = stage.start();
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    running.until(is("lane_began"));
+    let socket = stage.place.runs()[0].join("control.sock");
+    let request = r#"{"ask":"steer","lane":"one","text":"obey","wait":false,"protocol":1}"#;
+    let code = format!(
+        "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect({socket:?})\ns.sendall(b'{request}\\n')\nprint(s.recv(4096))\n"
+    );
+    let told = last(&stage.after("one", "code_execution", json!({"code": code})), "tool");
+    assert!(told.contains("Error") && !told.contains("steered"), "{told}");
+    if rustix::process::geteuid().is_root() && Path::new("/usr/bin/python3").exists() {
+        // The directory is opened, as an operator may have done: the socket is not.
+        open_up(&socket);
+        let other = Command::new("setpriv")
+            .args([
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "/usr/bin/python3",
+                "-c",
+                &code,
+            ])
+            .output()
+            .unwrap();
+        assert!(!other.status.success(), "{}", String::from_utf8_lossy(&other.stdout));
+        let refused = String::from_utf8_lossy(&other.stderr).into_owned();
+        assert!(refused.contains("PermissionError"), "{refused}");
+        std::fs::set_permissions(&socket, Permissions::from_mode(0o666)).unwrap();
+        let other = Command::new("setpriv")
+            .args([
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "/usr/bin/python3",
+                "-c",
+                &code,
+            ])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&other.stdout).into_owned();
+        assert!(!said.contains("steered"), "whoever can open it is not served: {said}");
+    }
+    stage.place.run(["stop"]).exits(0);
+    running.end();
+    assert!(stage.place.record()["steers"].is_null(), "nothing was said");
+}
+
+/// Lets everybody pass to a file.
+fn open_up(path: &Path) {
+    for dir in path
+        .ancestors()
+        .skip(1)
+        .take_while(|dir| dir.parent().is_some_and(|up| up.starts_with(std::env::temp_dir())))
+    {
+        std::fs::set_permissions(dir, Permissions::from_mode(0o755)).unwrap();
+    }
+}

@@ -1,0 +1,210 @@
+//! The operator's own commands in a running run, by the product's program and in a real terminal.
+
+use std::io::Write;
+
+use super::screen::{Terminal, tmux};
+use super::*;
+
+impl Stage {
+    /// Both workers are at work, and what they are told next is the test's to say.
+    fn at_work() -> (Self, Running) {
+        let stage = Self::new();
+        let running = stage.start();
+        LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+        (stage, running)
+    }
+
+    /// A command without anybody at a terminal.
+    fn shell(&self, args: &[&str]) -> Done {
+        self.place.run([&["shell", "--lane", "one/1"], args].concat())
+    }
+
+    /// Ends the run.
+    fn ends(&self, running: Running) -> Done {
+        self.submits("one", "2\n");
+        self.submits("two", "3\n");
+        running.end().0
+    }
+}
+
+// contract R11 in part: text sent to a shell goes to its stdin
+// contract R15
+#[test]
+fn a_command_runs_in_the_workspace_with_its_own_output_input_and_exit_status() {
+    let (stage, running) = Stage::at_work();
+    stage.after("one", "write_file", json!({"path": "sub/new.txt", "content": "of the worker\n"}));
+    let done = stage.shell(&["--", "cat", "sub/new.txt;", "echo", "over", "# a comment"]);
+    assert_eq!(done.exits(0).out, "of the worker\nover\n");
+    stage.shell(&["--", "echo told >&2; exit 7 # so it is"]).exits(7).prints(&["told"]);
+    stage.shell(&["--dir", "sub", "--", "cat new.txt # below"]).exits(0).prints(&["of the worker"]);
+    stage.shell(&["--dir", "no/such", "--", "echo here"]).exits(127);
+    stage.shell(&["--", "no-such-program"]).exits(127);
+    stage.shell(&["--", "kill -9 $$"]).exits(137);
+    // Git is there, and what the command changes is part of the lane's work.
+    let changed = "git status --short && echo more >> sub/new.txt && git log --oneline | wc -l";
+    stage.shell(&["--", changed]).exits(0).prints(&["?? sub/", "1"]);
+    let read = stage.after("one", "read_file", json!({"path": "sub/new.txt"}));
+    assert!(last(&read, "tool").contains("more"), "{read}");
+    // The same policy as for everything else.
+    let outside = stage.place.dir.join("outside.txt");
+    std::fs::write(&outside, "BAIT").unwrap();
+    let path = outside.to_str().unwrap();
+    let done = stage.shell(&["--", &format!("cat {path} || echo kept")]).exits(0);
+    assert!(done.out.contains("kept") && !done.out.contains("BAIT"));
+    // Its input is what comes in, to its end.
+    let mut child = stage.place.bakeoff(["shell", "--lane", "one/1", "--", "cat; exit 3"]);
+    let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"a\nb").unwrap();
+    let done = ended(child).exits(3);
+    assert_eq!(done.out, "a\nb\n");
+    let json = stage.shell(&["--json", "--", "echo x; exit 4"]).exits(4).json();
+    assert_eq!(
+        (&json["code"], &json["output"], &json["state"]),
+        (&json!(4), &json!("x\n"), &json!("ended"))
+    );
+    // What can't be run is refused with what to do.
+    stage.place.run(["shell", "--", "true"]).exits(2).says(&["say which lane: one/1, two/1"]);
+    stage
+        .place
+        .run(["shell", "--lane", "x/1", "--", "true"])
+        .exits(2)
+        .says(&["there are one/1, two/1"]);
+    stage.shell(&["--", "  "]).exits(2).says(&["there is no command"]);
+    stage.ends(running).exits(0);
+    stage.place.run(["shell", "--", "true"]).exits(2).says(&["the run is not going on"]);
+}
+
+// contract S2
+// contract S3
+// contract S4
+// contract S5 in part: of the operator's commands nothing is left for memory, earlier runs or titles
+// contract S11
+// contract R10 in part: the operator's own live on
+#[test]
+fn what_is_left_running_is_listed_survives_a_worker_and_ends_with_the_run_untold() {
+    let (stage, mut running) = Stage::at_work();
+    let before = stage.server.requests().len();
+    let done = stage.shell(&["--detach", "--", "echo HOST-$((6 * 7)); sleep 1000"]).exits(0);
+    assert!(
+        done.err.starts_with("shell#1 is started, and runs until the run ends"),
+        "{}",
+        done.err
+    );
+    let done = stage.shell(&["--", "echo HOST-$((6 * 8)); exit 5"]).exits(5);
+    assert!(done.err.contains("left by earlier commands, until the run ends: shell#1"));
+    stage.place.run(["attach", "shell#2"]).exits(0).prints(&["HOST-48"]).says(&["is over: exit 5"]);
+    assert_eq!(stage.listed(&[]), ["one/1", "shell#1", "two/1"]);
+    stage.shell(&["--", "true"]).exits(0);
+    assert_eq!(stage.listed(&["--all"]), ["one/1", "shell#1", "shell#3", "two/1"]);
+    assert_eq!(stage.server.requests().len(), before, "no model was called");
+    // The worker's tools are made of its own table: they neither list nor read nor end it.
+    let told = stage.after("one", "bash_jobs", json!({"action": "list"}));
+    assert!(!told.to_string().contains("HOST-") && last(&told, "tool") == "no jobs", "{told}");
+    for action in ["read", "kill"] {
+        let told = stage.after("one", "bash_jobs", json!({"action": action, "job_id": "shell#1"}));
+        assert!(last(&told, "tool").contains("you have no job shell#1"), "{told}");
+    }
+    // A worker's end is not its end.
+    stage.place.run(["stop", "one/1"]).exits(0);
+    running.until(is("lane_ended"));
+    assert_eq!(stage.listed(&[]), ["shell#1", "two/1"]);
+    stage.submits("two", "3\n");
+    let (done, _) = running.end();
+    done.exits(0);
+    stage.place.nothing_left("commands of the operator");
+    for request in stage.server.requests() {
+        let text = request.json().to_string();
+        assert!(!text.contains("HOST-") && !text.contains("ended: exit 5"), "{text}");
+    }
+    let record = stage.place.record().to_string();
+    assert!(!record.contains("HOST-") && !record.contains("shell#"), "{record}");
+}
+
+#[test]
+fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
+    let (stage, running) = Stage::at_work();
+    for signal in [Signal::INT, Signal::KILL] {
+        let mut child =
+            stage.child(&["shell", "--lane", "one/1", "--", "echo up; exec sleep 1000"]);
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        assert_eq!(line, "up\n");
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, signal).unwrap();
+        let done = Done::of(child.wait_with_output().unwrap());
+        if signal == Signal::INT {
+            done.exits(130);
+            assert_eq!(stage.listed(&[]), ["one/1", "two/1"]);
+        }
+        let begun = std::time::Instant::now();
+        while stage.listed(&[]) != ["one/1", "two/1"] {
+            assert!(begun.elapsed() < PATIENCE, "{:?}", stage.listed(&[]));
+        }
+    }
+    // Without anybody who could answer, a question for a password ends it.
+    let ask = "printf 'Password: '; read w; sleep 1000";
+    for args in [&["--no-input"][..], &["--pty"][..]] {
+        let done = stage.shell(&[args, &["--", ask]].concat()).exits(125);
+        assert!(done.err.contains("asked for a secret (Password:)"), "{}", done.err);
+    }
+    stage.ends(running).exits(0);
+    stage.place.nothing_left("commands that were ended");
+}
+
+// contract R19 in part: in a real terminal
+// contract R21 in part: attach answers unseen
+// contract R35 in part: the terminal of a command
+#[test]
+fn in_a_terminal_lines_are_shown_once_and_secrets_never() {
+    if !tmux() {
+        return;
+    }
+    let (stage, running) = Stage::at_work();
+    let terminal = Terminal::new(&stage.place);
+    terminal.types("bakeoff shell --lane one/1 --pty -- 'stty size; cat; exit 6'; echo code $?");
+    terminal.shows("the terminal's size", |screen| screen.contains("\n24 100\n"));
+    terminal.types("typed once");
+    let screen = terminal.shows("the answer", |screen| screen.matches("typed once").count() == 2);
+    assert!(screen.contains("\ntyped once\ntyped once\n"), "{screen}");
+    terminal.key("C-d");
+    terminal.shows("its end", |screen| screen.contains("code 6\n"));
+    terminal.types("clear");
+    let ask = "stty -echo; printf \"Password: \"; read w; stty echo; echo; echo \"[$w]\"";
+    terminal.types(&format!("bakeoff shell --lane one/1 --pty -- '{ask}'; echo code $?"));
+    terminal.shows("the question", |screen| screen.contains("\nPassword:"));
+    let asks = |id: &str| {
+        let list = stage.place.run(["jobs", "--json"]).exits(0).json();
+        let jobs = list["jobs"].as_array().unwrap().clone();
+        jobs.iter().any(|card| card["id"] == id && card["state"] == "needs_approval")
+    };
+    let until = |id: &str| {
+        let begun = std::time::Instant::now();
+        while !asks(id) {
+            assert!(begun.elapsed() < PATIENCE, "{id} never asked");
+        }
+    };
+    until("shell#2");
+    // The viewer's own terminal goes dark, too, a moment later.
+    terminal.types("open-sesame");
+    let screen = terminal.shows("its use", |screen| screen.contains("\ncode 0\n"));
+    assert!(screen.contains("[[masked]]"), "{screen}");
+    // Left running, it asks whoever attaches.
+    terminal.types("clear");
+    stage.shell(&["--detach", "--pty", "--no-input", "--", "sleep 1000"]).exits(0);
+    terminal.types("bakeoff shell --lane one/1 --pty -- 'cat'");
+    terminal.types("half");
+    terminal.shows("it runs", |screen| screen.matches("half").count() >= 2);
+    terminal.key("C-]");
+    terminal.shows("left", |screen| {
+        screen.contains("goes on without you, and runs until the run ends")
+    });
+    assert!(stage.listed(&[]).contains(&"shell#4".to_owned()));
+    terminal.types("bakeoff shell --lane one/1 --pty -- 'echo up; exec sleep 1000'; echo code $?");
+    terminal.shows("it runs", |screen| screen.contains("\nup\n"));
+    terminal.key("C-c");
+    terminal.shows("the program got it", |screen| screen.contains("\ncode 130\n"));
+    stage.ends(running).exits(0);
+    stage.place.nothing_left("commands in terminals");
+}
