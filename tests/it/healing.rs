@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -43,7 +43,9 @@ fn seen<T>(command: &[&str], work: impl FnOnce() -> T) -> (T, usize) {
 /// A place whose check takes its time over the value 3, in a process that is no other's.
 fn slow_at_three() -> (Place, String) {
     let place = Place::new();
-    let seconds = format!("3.{:07}", std::process::id());
+    // Tests of one process run side by side.
+    static NTH: AtomicUsize = AtomicUsize::new(1);
+    let seconds = format!("3.{:07}{}", std::process::id(), NTH.fetch_add(1, Ordering::SeqCst));
     let check = format!("if [ \"$(cat value.txt)\" = 3 ]; then sleep {seconds}; fi\n");
     place.write("check.sh", &check);
     place.commit("slow");

@@ -178,7 +178,8 @@ fn contents(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     all
 }
 
-/// The judges: of two changes they prefer the one with the better liked text. As skeptics they refute nothing.
+/// The judges: of two changes they prefer the one with the better liked text, and of equally liked ones the
+/// shorter, so that length does not sway them. Asked for anything else they have nothing to say.
 fn judge(request: &Request) -> Reply {
     let body = request.json();
     let question =
@@ -188,10 +189,17 @@ fn judge(request: &Request) -> Reply {
         return said(&body, &json!({"nonce": nonce, "refuted": []}));
     };
     let first = first.split_once("\n# FIRST\n").expect("two candidates").1;
-    let liked =
-        [HASTY, CAREFUL, BRIEF].into_iter().find(|it| first.contains(it) != second.contains(it));
-    let liked = liked.expect("candidates that differ");
-    let choice = if first.contains(liked) { "first" } else { "second" };
+    let texts = [HASTY, CAREFUL, BRIEF];
+    let differs = texts.into_iter().find(|it| first.contains(it) != second.contains(it));
+    let (liked, is_first) = match differs {
+        Some(liked) => (liked, first.contains(liked)),
+        None => {
+            let both = texts.into_iter().find(|it| first.contains(it));
+            let added = |text: &str| text.matches("\n+").count();
+            (both.expect("a known change"), added(first) < added(second))
+        }
+    };
+    let choice = if is_first { "first" } else { "second" };
     let verdict = json!({
         "nonce": nonce, "choice": choice, "reason": "It says how to use it.", "evidence": [liked], "vetoes": [],
     });
