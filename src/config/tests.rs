@@ -397,6 +397,7 @@ fn two_servers_of_one_model_are_one_family() {
     assert_eq!(maker("vllm", "zed"), "vllm");
 }
 
+// contract C33-trust-1
 #[test]
 fn trust_is_bound_to_place_and_content() {
     let dir = tempfile::tempdir().unwrap();

@@ -36,6 +36,7 @@ fn options(max_parallel: usize) -> FanoutOptions {
     }
 }
 
+// contract C33-fan-out-1
 #[tokio::test(start_paused = true)]
 async fn results_keep_the_plans_order_whatever_arrives_first() {
     let last_first = CancellationToken::new();
@@ -56,6 +57,7 @@ async fn results_keep_the_plans_order_whatever_arrives_first() {
     assert_eq!(got, [0, 1, 2]);
 }
 
+// contract C33-fan-out-1
 #[tokio::test(start_paused = true)]
 async fn never_more_than_the_bound_run_at_once_and_the_bound_is_used() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -75,6 +77,7 @@ async fn never_more_than_the_bound_run_at_once_and_the_bound_is_used() {
     assert_eq!(most.load(Ordering::SeqCst), 2);
 }
 
+// contract C33-fan-out-2
 #[tokio::test(start_paused = true)]
 async fn a_panic_is_that_lanes_failure_alone() {
     let start = |lane: LaneRun, _| {
@@ -91,6 +94,7 @@ async fn a_panic_is_that_lanes_failure_alone() {
     assert_eq!(*ends[3].result.as_ref().unwrap(), 3);
 }
 
+// contract C33-fan-out-2
 #[tokio::test(start_paused = true)]
 async fn cancelling_ends_what_runs_and_begins_nothing_more() {
     let cancel = CancellationToken::new();
@@ -113,6 +117,7 @@ async fn cancelling_ends_what_runs_and_begins_nothing_more() {
     assert!(ends[1..].iter().all(|end| end.result == Err(Stop::Cancelled)));
 }
 
+// contract C33-fan-out-2
 #[tokio::test(start_paused = true)]
 async fn a_pulled_brake_stops_early_and_keeps_what_was_there() {
     let start = |lane: LaneRun, token: CancellationToken| {
@@ -156,6 +161,7 @@ async fn a_held_fan_out_begins_nothing_until_it_is_released_or_over() {
     }
 }
 
+// contract C33-fan-out-1
 #[test]
 fn attempts_have_ids_and_seeds_of_their_own() {
     let mut two = lanes(1)[0].lane.clone();

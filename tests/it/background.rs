@@ -249,6 +249,7 @@ fn tables_are_apart_and_a_workspace_shows_whose_jobs_it_has() {
     });
 }
 
+// contract C33-delegate-2
 #[test]
 fn a_nested_worker_s_jobs_are_handed_over_or_ended_and_all_end_with_the_token() {
     // contract C8 in part: the tool is tested with the whole run

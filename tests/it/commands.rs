@@ -335,6 +335,7 @@ fn trust_is_bound_to_what_was_read() {
     place.run(["trust", "--base", "HEAD~2"]).exits(2).says(&["there is nothing to trust"]);
 }
 
+// contract C33-trust-1
 #[test]
 fn what_a_repository_may_set_without_trust() {
     let place = Place::new();

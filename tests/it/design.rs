@@ -47,6 +47,7 @@ fn requests(place: &Place) -> Vec<(String, String, String)> {
 }
 
 // contract C26 in part: the design step; R28 has its own test
+// contract C33-design-1
 #[test]
 fn every_worker_is_given_one_plan_behind_the_same_beginning() {
     let place = place(PLAN);
@@ -93,6 +94,7 @@ fn every_worker_is_given_one_plan_behind_the_same_beginning() {
     place.run(["replay"]).exits(0);
 }
 
+// contract C33-design-1
 #[test]
 fn a_plan_is_made_once_and_a_run_that_goes_on_keeps_it() {
     let place = place(PLAN);
@@ -140,6 +142,7 @@ fn without_a_plan_workers_begin_all_the_same() {
 }
 
 // contract C26 in part: the design step
+// contract C33-design-1
 #[test]
 fn nobody_but_the_planner_writes_into_the_plan() {
     // A worker that answers with a plan, a candidate that names one, a file of that name: none is read as one.

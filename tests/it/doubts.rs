@@ -53,7 +53,7 @@ fn refuted(record: &Value, at: usize) -> Value {
     record["candidates"][at].get("refuted").cloned().unwrap_or_else(|| json!([]))
 }
 
-// contract C24
+// contract C24, C33-skeptic-1
 #[test]
 fn refuted_claims_are_in_the_record_and_a_replay_says_the_same() {
     let place = place(JUDGED, &[WORKERS, JUDGES, SKEPTIC]);
@@ -101,6 +101,7 @@ fn synthesizer(first: &str, mended: &str) -> String {
     format!("[[synthesizer]]\n{}{}{}", turn(first), turn(first), turn(mended))
 }
 
+// contract C33-fix-1
 #[test]
 fn a_synthesized_change_that_fails_a_gate_is_mended_and_then_has_to_win() {
     let place = place(JUDGED, &[WORKERS, JUDGES, &synthesizer("none", "444")]);
@@ -121,6 +122,7 @@ fn place_without_mending() -> Place {
     place(&format!("{JUDGED}fix_rounds = 0\n"), &[WORKERS, JUDGES, &synthesizer("none", "444")])
 }
 
+// contract C33-synth-1
 #[test]
 fn a_judge_with_a_veto_that_is_not_convinced_keeps_the_best() {
     // `correctness` may veto and finds the two equal; `scope` prefers the new one.

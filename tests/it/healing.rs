@@ -56,6 +56,7 @@ fn candidates(record: &Value) -> Vec<&Value> {
     record["candidates"].as_array().unwrap().iter().collect()
 }
 
+// contract C33-heal-1
 #[test]
 fn equal_submissions_are_gated_once() {
     for flags in [&["--heal", "1"][..], &["--heal", "1", "--enough", "2"]] {

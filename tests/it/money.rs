@@ -215,7 +215,7 @@ impl Aside {
     }
 }
 
-// contract R29
+// contract R29, C33-capsule-1
 #[test]
 fn a_title_and_a_capsule_come_from_an_endpoint_of_their_own_and_are_paid_once() {
     let aside = Aside::new();
@@ -265,6 +265,7 @@ fn no_side_call_is_made_at_a_lanes_endpoint_unless_it_is_allowed() {
     assert_eq!(bench.asked(), 22);
 }
 
+// contract C33-capsule-1
 #[test]
 fn a_side_call_that_fails_changes_nothing_but_is_told() {
     let bench = Bench::new();
@@ -289,6 +290,7 @@ fn first_messages(requests: &[Request]) -> Vec<(String, String)> {
 
 // contract C21 C27 R30
 // contract S5 in part
+// contract C33-prior-1
 #[test]
 fn earlier_runs_are_told_as_fenced_memory_that_is_frozen_and_can_be_left_out() {
     let aside = Aside::new();

@@ -489,6 +489,7 @@ const NESTED: &str = r#"
     calls = [{ name = "submit", arguments = { answer = "done" } }]
 "#;
 
+// contract C33-delegate-1
 #[test]
 fn a_nested_worker_works_for_its_parent_within_its_limits() {
     // contract C8
@@ -552,6 +553,7 @@ fn a_nested_worker_works_for_its_parent_within_its_limits() {
     });
 }
 
+// contract C33-delegate-2
 #[test]
 fn a_nested_worker_has_no_more_than_what_is_left_of_its_parent_s_limits() {
     on(System::Here, || async {
@@ -569,6 +571,7 @@ fn a_nested_worker_has_no_more_than_what_is_left_of_its_parent_s_limits() {
     });
 }
 
+// contract C33-heal-1
 #[test]
 fn the_selftests_of_jobs_pass() {
     // contract C5

@@ -214,7 +214,7 @@ fn results(message: &Message) -> Vec<(String, String, bool)> {
 
 const SUBMIT: (&str, &str, &str) = ("s", "submit", r#"{"answer":"done"}"#);
 
-// contract R28
+// contract R28, C33-loop-1
 #[tokio::test]
 async fn every_request_extends_the_one_before_byte_for_byte() {
     let thought = Block::Reasoning { wire: "w".to_owned(), raw: json!({"z": 1, "a": [1.0, "é"]}) };
@@ -246,6 +246,7 @@ async fn every_request_extends_the_one_before_byte_for_byte() {
     assert_eq!(outcome.transcript[..requests[3].messages.len()], requests[3].messages[..]);
 }
 
+// contract C33-loop-1
 #[tokio::test]
 async fn a_submission_brings_answer_and_claims_and_ends_the_turn() {
     let all = [("1", "echo", "{}"), SUBMIT, ("2", "echo", "{}")];
@@ -268,6 +269,7 @@ async fn a_submission_beside_a_failed_call_is_held_back() {
     assert_eq!(results(&outcome.transcript[2])[1].1, texts::SUBMIT_HELD);
 }
 
+// contract C33-loop-2
 #[tokio::test]
 async fn invalid_arguments_and_failures_go_back_to_the_model() {
     let bench = Bench::new(vec![Ok(calls(&[("1", "echo", "{\"a\":")])), Ok(calls(&[SUBMIT]))]);
@@ -285,6 +287,7 @@ async fn a_long_result_keeps_head_and_tail() {
     assert!(words.len() < crate::worker::RESULT_CAP + 100);
 }
 
+// contract C33-loop-2
 #[tokio::test]
 async fn a_model_that_only_talks_is_nudged_once() {
     let bench = Bench::new(vec![Ok(text("done?")), Ok(text("I am done"))]);
@@ -375,6 +378,7 @@ async fn time_ends_a_model_and_a_tool_that_hang() {
     }
 }
 
+// contract C33-loop-3
 #[tokio::test]
 async fn cancelling_ends_a_worker_with_what_is_there() {
     let bench = Bench::new(vec![Ok(calls(&[("1", "echo", "{}"), ("2", "hang", "{}"), SUBMIT]))]);
@@ -417,6 +421,7 @@ async fn the_meter_is_told_every_second_while_the_server_is_silent() {
     assert_eq!((words.as_str(), *tokens, *context), ("writing echo (silent for 7 s)", 100, 100));
 }
 
+// contract C33-loop-1
 #[tokio::test]
 async fn a_server_that_fails_is_named() {
     let bench = Bench::new(vec![error(ErrorClass::Auth)]);
@@ -424,6 +429,7 @@ async fn a_server_that_fails_is_named() {
     assert_eq!(bench.run().await.stop, failed);
 }
 
+// contract C33-loop-3
 #[tokio::test]
 async fn the_real_tools_edit_the_workspace() {
     let dir = tempfile::tempdir().unwrap();
