@@ -1,7 +1,8 @@
 //! `docs/contracts.md` is true: every row names the tests that say they prove it, or is open.
 //!
 //! A test says so by a comment `// contract C6` (or `// contract C6, C7`) above its function, or
-//! `// contract C10 in part` when a part of the row is still open.
+//! `// contract C10 in part` when a part of the row is still open, or `// contract R22 together` when other
+//! tests prove the rest of it.
 //! `BAKEOFF_BLESS=1 cargo test --test contracts` writes the table anew.
 #![allow(
     clippy::unwrap_used,
@@ -53,7 +54,11 @@ fn claims() -> BTreeMap<String, BTreeSet<String>> {
                 .unwrap_or_else(|| panic!("{}:{}: claimed by no test", file.display(), at + 1));
             let name = function(lines[found]).unwrap();
             let place = file.strip_prefix(root()).unwrap().display();
-            let part = if line.contains(" in part") { "in part " } else { "" };
+            let part = match line {
+                line if line.contains(" in part") => "in part ",
+                line if line.contains(" together") => "together ",
+                _ => "",
+            };
             for id in ids {
                 claims.entry(id).or_default().insert(format!("{part}`{place}::{name}`"));
             }
@@ -139,6 +144,10 @@ fn the_table_of_contracts_is_true() {
             if *id == "C33" {
                 return format!("| {id} | {what} | {parts} |");
             }
+            let partly = |tests: &&BTreeSet<String>| {
+                tests.iter().filter(|test| test.starts_with("together ")).count() == 1
+            };
+            assert!(claims.get(*id).filter(partly).is_none(), "{id}: together with what?");
             let tests =
                 claims.remove(*id).map(|tests| tests.into_iter().collect::<Vec<_>>().join(", "));
             format!("| {id} | {what} | {} |", tests.as_deref().unwrap_or("open"))

@@ -86,8 +86,8 @@ async fn what_is_live_is_listed_and_stopped_by_its_id_alone() {
     assert_eq!(refused, "nothing is called \"one/1#9\"; there are one/1, one/1#1");
 }
 
-// contract R22 in part: the screen is tested in a terminal
-// contract R11 in part: with a thing that takes input
+// contract R22 together: the screen is tested in a terminal
+// contract R11 together: with a thing that takes input
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_attaches_gets_the_buffer_then_the_tail_and_leaves_without_stopping() {
     let dir = tempfile::tempdir().unwrap();

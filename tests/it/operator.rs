@@ -122,8 +122,8 @@ fn ended(child: Child) -> Done {
 
 // contract R1, R2, R3, R6
 // contract R5 in part: a worker's job takes no model's place; the operator's shells are tested with them
-// contract R10 in part: that the operator's own live on is tested with them
-// contract R11 in part: that a text to a shell goes to its input is tested with one
+// contract R10 together: that the operator's own live on is tested with them
+// contract R11 together: that a text to a shell goes to its input is tested with one
 #[test]
 fn one_list_has_workers_and_jobs_and_one_id_reads_and_stops_each() {
     let stage = Stage::new();

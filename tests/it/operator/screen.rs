@@ -86,8 +86,8 @@ impl Drop for Terminal {
     }
 }
 
-// contract R22 in part: that a typed line goes to a standard input is tested with a shell
-// contract R35 in part: the terminal's half
+// contract R22 together: that a typed line goes to a standard input is tested with a shell
+// contract R35 together: the terminal's half
 #[test]
 fn a_terminal_is_cleared_shows_buffer_and_tail_takes_lines_and_is_left_by_a_key() {
     if !tmux() {

@@ -27,7 +27,7 @@ impl Stage {
     }
 }
 
-// contract R11 in part: text sent to a shell goes to its stdin
+// contract R11 together: text sent to a shell goes to its stdin
 // contract R15
 #[test]
 fn a_command_runs_in_the_workspace_with_its_own_output_input_and_exit_status() {
@@ -78,9 +78,9 @@ fn a_command_runs_in_the_workspace_with_its_own_output_input_and_exit_status() {
 // contract S2
 // contract S3
 // contract S4
-// contract S5 in part: of the operator's commands nothing is left for memory, earlier runs or titles
+// contract S5 together: of the operator's commands nothing is left for memory, earlier runs or titles
 // contract S11
-// contract R10 in part: the operator's own live on
+// contract R10 together: the operator's own live on
 #[test]
 fn what_is_left_running_is_listed_survives_a_worker_and_ends_with_the_run_untold() {
     let (stage, mut running) = Stage::at_work();
@@ -155,7 +155,7 @@ fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
 
 // contract R19 in part: in a real terminal
 // contract R21 in part: attach answers unseen
-// contract R35 in part: the terminal of a command
+// contract R35 together: the terminal of a command
 #[test]
 fn in_a_terminal_lines_are_shown_once_and_secrets_never() {
     if !tmux() {
