@@ -155,6 +155,7 @@ fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
 
 // contract R19 in part: in a real terminal
 // contract R21 in part: attach answers unseen
+// contract R22 together: typed lines go to the standard input
 // contract R35 together: the terminal of a command
 #[test]
 fn in_a_terminal_lines_are_shown_once_and_secrets_never() {
