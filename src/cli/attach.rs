@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::context::Context;
 use super::output::{tell, write_stdout};
 use super::running::{find, split_run, with_others};
-use super::terminal::{self, Modes, Typed};
+use super::terminal::{self, Modes, Typed, Unseen};
 use super::{CliError, Exit};
 use crate::control::{ControlError, Follow, Frame, Said, Speak, attach};
 use crate::jobs::Input;
@@ -53,11 +53,11 @@ impl Args {
         let (card, follow, speak) = attach(dir.path(), id, terminal::size())
             .map_err(|error| with_others(error, context))?;
         let (events, inbox) = channel();
-        let modes = Modes::set();
+        let unseen = Unseen::new(Modes::set());
         watch_signals(events.clone())?;
         listen(follow, events.clone());
-        read(modes.is_some(), events);
-        let screen = Screen { speak, modes, full: std::io::stdout().is_terminal(), secret: false };
+        read(unseen.is_terminal(), events);
+        let screen = Screen { speak, unseen, full: std::io::stdout().is_terminal() };
         screen.show(&card, &inbox)
     }
 }
@@ -116,11 +116,9 @@ pub(super) fn watch_signals(events: Sender<Event>) -> Result<(), CliError> {
 /// The operator's side of it.
 struct Screen {
     speak: Speak,
-    modes: Option<Modes>,
+    unseen: Unseen,
     /// Whether standard output is a terminal.
     full: bool,
-    /// Whether the next line is a secret.
-    secret: bool,
 }
 
 impl Screen {
@@ -128,11 +126,12 @@ impl Screen {
         if self.full {
             write_stdout(b"\x1b[H\x1b[2J")?;
         }
-        if let Some(hint) = self.modes.as_ref().map(|_| "; ctrl-] leaves it running") {
+        if self.unseen.is_terminal() {
+            let hint = "; ctrl-] leaves it running";
             let Card { id, kind, title, .. } = card;
             tell(&format!("{} {id}: {}{hint}\n", kind.label(), line(title)));
         }
-        self.stand(card);
+        self.unseen.follow(card);
         loop {
             // The signals' thread holds a sender as long as the process lives.
             let Ok(event) = inbox.recv() else { return Ok(Exit::Done) };
@@ -177,7 +176,7 @@ impl Screen {
                 write_stdout(format!("\n[{bytes} bytes of output are gone]\n").as_bytes())?;
             }
             Frame::State { card } => {
-                self.stand(&card);
+                self.unseen.follow(&card);
                 if card.state != CardState::Running {
                     tell(&format!("{}: {}\n", card.id, line(&card.state.words())));
                 }
@@ -194,22 +193,8 @@ impl Screen {
         Ok(None)
     }
 
-    /// A thing that asks for a secret is answered unseen.
-    fn stand(&mut self, card: &Card) {
-        let secret = matches!(card.state, CardState::NeedsApproval { secret: true, .. });
-        if secret != self.secret {
-            self.secret = secret;
-            if let Some(modes) = &self.modes {
-                modes.echo(!secret);
-            }
-        }
-    }
-
     fn say(&mut self, input: Input) {
-        let input = match input {
-            Input::Submit { text } if self.secret => Input::Secret { text },
-            input => input,
-        };
+        let input = self.unseen.of(input);
         // The end of the connection is told by its other half.
         let _ = self.speak.say(&Said::Input { input });
     }

@@ -8,12 +8,12 @@ use super::attach::{Event, listen, read, watch_signals};
 use super::context::Context;
 use super::output::{tell, write_json, write_stdout};
 use super::running::{LATEST, find, with_others};
-use super::terminal::{self, Modes, Typed};
+use super::terminal::{self, Modes, Typed, Unseen};
 use super::{CliError, Exit};
 use crate::control::{Frame, Request, Said, ShellAnswer, Speak, Wish, ask, shell};
 use crate::jobs::{Input, Size};
+use crate::model::Card;
 use crate::model::printable::{block, line};
-use crate::model::{Card, CardState};
 
 /// Run a command of your own in the workspace of a lane of a running run, in the sandbox
 #[derive(clap::Args, Debug)]
@@ -85,7 +85,7 @@ impl Args {
             }
             ShellAnswer::Attached { card, follow, speak } => {
                 let (events, inbox) = channel();
-                let modes = if self.no_input { None } else { Modes::set() };
+                let unseen = Unseen::new(if self.no_input { None } else { Modes::set() });
                 watch_signals(events.clone())?;
                 listen(follow, events.clone());
                 let mut speak = speak;
@@ -93,7 +93,7 @@ impl Args {
                     // The end of the connection is told by its other half.
                     let _ = speak.say(&Said::Input { input: Input::Close });
                 } else {
-                    read(modes.is_some(), events);
+                    read(unseen.is_terminal(), events);
                 }
                 let view = View {
                     speak,
@@ -101,8 +101,7 @@ impl Args {
                     card,
                     pty: self.pty,
                     json: self.json,
-                    modes,
-                    secret: false,
+                    unseen,
                     echo: Echo::default(),
                     output: String::new(),
                 };
@@ -161,9 +160,7 @@ struct View {
     card: Card,
     pty: bool,
     json: bool,
-    modes: Option<Modes>,
-    /// Whether the next line is a secret.
-    secret: bool,
+    unseen: Unseen,
     echo: Echo,
     output: String,
 }
@@ -171,7 +168,7 @@ struct View {
 impl View {
     fn watch(mut self, inbox: &Receiver<Event>) -> Result<Seen, CliError> {
         // It may ask already.
-        self.stand(&self.card.clone());
+        self.unseen.follow(&self.card);
         let mut signal = None;
         // The signals' thread holds a sender as long as the process lives.
         while let Ok(event) = inbox.recv() {
@@ -218,7 +215,7 @@ impl View {
                 Ok(())
             }
             Frame::State { card } => {
-                self.stand(&card);
+                self.unseen.follow(&card);
                 Ok(())
             }
             Frame::Refused { reason } => {
@@ -229,28 +226,14 @@ impl View {
         }
     }
 
-    /// A command that asks for a secret is answered unseen.
-    fn stand(&mut self, card: &Card) {
-        let secret = matches!(card.state, CardState::NeedsApproval { secret: true, .. });
-        if secret != self.secret {
-            self.secret = secret;
-            if let Some(modes) = &self.modes {
-                modes.echo(!secret);
-            }
-        }
-    }
-
     fn put(&mut self, input: Input) {
-        let input = match input {
-            Input::Submit { text } if self.secret => Input::Secret { text },
-            Input::Submit { text } => {
-                if self.pty && self.modes.is_some() {
-                    self.echo.expect(&text);
-                }
-                Input::Submit { text }
-            }
-            input => input,
-        };
+        let input = self.unseen.of(input);
+        if let Input::Submit { text } = &input
+            && self.pty
+            && self.unseen.is_terminal()
+        {
+            self.echo.expect(text);
+        }
         // The end of the connection is told by its other half.
         let _ = self.speak.say(&Said::Input { input });
     }

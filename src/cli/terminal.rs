@@ -11,6 +11,7 @@ use rustix::termios::{
 };
 
 use crate::jobs::{Input, Size};
+use crate::model::{Card, CardState};
 
 /// Ctrl-].
 const LEAVE: u8 = 0x1d;
@@ -50,6 +51,43 @@ impl Modes {
 impl Drop for Modes {
     fn drop(&mut self) {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// Whether what is typed is shown: what asks for a secret is answered unseen.
+#[derive(Debug)]
+pub struct Unseen {
+    modes: Option<Modes>,
+    secret: bool,
+}
+
+impl Unseen {
+    /// Shows what is typed, until something asks for a secret.
+    pub fn new(modes: Option<Modes>) -> Self {
+        Self { modes, secret: false }
+    }
+
+    /// Whether a terminal is typed into.
+    pub fn is_terminal(&self) -> bool {
+        self.modes.is_some()
+    }
+
+    /// Follows what is attached to.
+    pub fn follow(&mut self, card: &Card) {
+        let secret = matches!(card.state, CardState::NeedsApproval { secret: true, .. });
+        if std::mem::replace(&mut self.secret, secret) != secret
+            && let Some(modes) = &self.modes
+        {
+            modes.echo(!secret);
+        }
+    }
+
+    /// The input as what it is now: a line, or a secret.
+    pub fn of(&self, input: Input) -> Input {
+        match input {
+            Input::Submit { text } if self.secret => Input::Secret { text },
+            input => input,
+        }
     }
 }
 
