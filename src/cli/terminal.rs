@@ -10,6 +10,7 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
 
+use super::pour::Pump;
 use crate::jobs::{Input, Size};
 use crate::model::{Card, CardState};
 
@@ -67,6 +68,17 @@ impl Unseen {
         Self { modes, secret: false }
     }
 
+    /// Stops the process as ctrl-Z does, with the terminal's own modes, and changes them again when it goes on.
+    pub fn suspend(&mut self) {
+        let had = self.modes.take().is_some();
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+        self.modes = had.then(Modes::set).flatten();
+        if let Some(modes) = self.modes.as_ref().filter(|_| self.secret) {
+            modes.echo(false);
+        }
+    }
+
     /// Whether a terminal is typed into.
     pub fn is_terminal(&self) -> bool {
         self.modes.is_some()
@@ -102,17 +114,34 @@ pub fn size() -> Option<Size> {
 pub enum Typed {
     /// Something for what is attached to.
     Input(Input),
+    /// Bytes of a file or a pipe for it.
+    Bytes(Vec<u8>),
+    /// Standard input can't be read.
+    Failed(String),
     /// The key that leaves.
     Leave,
     /// There is no more, and there never was a terminal.
     Over,
 }
 
-/// Reads standard input until it is over or left. In a terminal each line comes when it is complete.
-pub fn read(terminal: bool, mut each: impl FnMut(Typed) -> bool) {
+/// How standard input is read.
+#[derive(Debug)]
+pub enum Way {
+    /// It is a terminal: each line comes when it is complete.
+    Typed,
+    /// Lines of a file or a pipe, for what takes texts.
+    Lines,
+    /// Bytes of a file or a pipe.
+    Bytes(Pump),
+}
+
+/// Reads standard input until it is over or left.
+pub fn read(way: Way, mut each: impl FnMut(Typed) -> bool) {
     let stdin = std::io::stdin();
-    if !terminal {
-        return read_lines(stdin.lock(), each);
+    match way {
+        Way::Typed => {}
+        Way::Lines => return read_lines(stdin.lock(), each),
+        Way::Bytes(pump) => return pump.run(stdin.lock(), each),
     }
     let mut buffer = vec![0; LINE];
     loop {

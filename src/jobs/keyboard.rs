@@ -123,6 +123,16 @@ impl Keyboard {
         Ok(())
     }
 
+    /// Whether what comes now is a secret.
+    pub(super) fn in_the_dark(&self, state: &InputState, tail: &str) -> bool {
+        is_dark(state, Prompt::of(tail, state.terminal).as_ref())
+    }
+
+    /// Learns what comes in the dark, before it is written.
+    pub(super) fn typed_unseen(&self, text: &str, tail: &str, state: &InputState) {
+        self.keys(text, Prompt::of(tail, state.terminal).as_ref());
+    }
+
     fn secret_line(&self, text: &str, prompt: Option<&Prompt>) -> Feeding {
         self.learn(text, prompt);
         Feeding::Write { bytes: line(text), hidden: true }
