@@ -14,7 +14,7 @@ use super::{CliError, Exit};
 use crate::control::{ControlError, Follow, Frame, Said, Speak, attach};
 use crate::jobs::Input;
 use crate::model::printable::{block, line};
-use crate::model::{Card, CardKind, CardState};
+use crate::model::{Card, CardState};
 
 /// Show what a worker, a job or a shell wrote and goes on to write; typed lines go to it
 #[derive(clap::Args, Debug)]
@@ -63,11 +63,12 @@ impl Args {
         let (events, inbox) = sync_channel(EVENTS);
         let unseen = Unseen::new(Modes::set());
         watch_signals(events.clone())?;
+        let texts = follow.takes_texts();
         listen(follow, events.clone());
         let (pour, pump) = Pour::new(false);
         let way = match unseen.is_terminal() {
             true => Way::Typed,
-            false if card.kind == CardKind::Worker => Way::Lines,
+            false if texts => Way::Lines,
             false => Way::Bytes(pump),
         };
         read(way, events);

@@ -169,23 +169,18 @@ fn typed(bytes: &[u8]) -> Typed {
     }
 }
 
-/// Lines of a file or a pipe; behind them the input is closed. An empty one closes nothing.
+/// Lines of a file or a pipe. Their end closes nothing: what takes texts has no input to close.
 fn read_lines(mut lines: impl BufRead, mut each: impl FnMut(Typed) -> bool) {
-    let mut any = false;
     loop {
         let mut line = Vec::new();
         match lines.read_until(b'\n', &mut line) {
             Ok(count) if count > 0 => {}
             _ => break,
         }
-        any = true;
         let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(&line)).into_owned();
         if !each(Typed::Input(Input::Submit { text })) {
             return;
         }
-    }
-    if any && !each(Typed::Input(Input::Close)) {
-        return;
     }
     each(Typed::Over);
 }
@@ -211,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_closed_behind_its_lines_and_an_empty_one_is_none() {
+    fn a_pipe_for_what_takes_texts_is_lines_and_closes_nothing() {
         let all = |text: &str| {
             let mut all = Vec::new();
             read_lines(text.as_bytes(), |typed| {
@@ -220,8 +215,7 @@ mod tests {
             });
             all
         };
-        let close = || Typed::Input(Input::Close);
-        assert_eq!(all("a\nb"), [submit("a"), submit("b"), close(), Typed::Over]);
+        assert_eq!(all("a\nb"), [submit("a"), submit("b"), Typed::Over]);
         assert_eq!(all(""), [Typed::Over]);
     }
 }

@@ -129,6 +129,9 @@ pub enum Reply {
     Attached {
         /// What it is.
         card: Card,
+        /// What is put in is read as texts: lines, no bytes.
+        #[serde(default)]
+        texts: bool,
     },
     /// Nothing was done.
     Refused {

@@ -45,7 +45,8 @@ pub(super) async fn show(
         // What has no terminal needs no size.
         let _ = handle.resize(size);
     }
-    writer.write_all(&line(&Reply::Attached { card: handle.card() })?).await?;
+    let attached = Reply::Attached { card: handle.card(), texts: handle.takes_texts() };
+    writer.write_all(&line(&attached)?).await?;
     let (answer, mut answers) = mpsc::channel(8);
     let (inputs, waiting) = mpsc::channel(MOST_INPUTS);
     let heard = hear(&*handle, lines, (inputs, answer.clone()));

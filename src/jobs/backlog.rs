@@ -31,7 +31,10 @@ impl Backlog {
     /// bytes of the job's are done with by that.
     pub(super) fn read(&mut self, from: u64) -> (Reading, u64) {
         let seen = usize::try_from(from.saturating_sub(self.start)).unwrap_or(usize::MAX);
-        let seen = self.text.floor_char_boundary(seen);
+        let mut seen = seen.min(self.text.len());
+        while !self.text.is_char_boundary(seen) {
+            seen -= 1;
+        }
         self.text.drain(..seen);
         self.start += seen as u64;
         let freed = std::mem::replace(&mut self.read, std::mem::take(&mut self.unread));

@@ -99,6 +99,11 @@ pub trait Handle: Send + Sync {
         std::future::ready(Err(refusal)).boxed()
     }
 
+    /// Whether what is put in is read as texts: then bytes are not for it.
+    fn takes_texts(&self) -> bool {
+        false
+    }
+
     /// Puts bytes of a file or a pipe in as they are, and waits as long as too much waits already for being read.
     /// Gives whether it reads on: one that has closed its input, or ended, has no use for them.
     ///

@@ -265,6 +265,7 @@ fn is_suspended_and_quit(terminal: &Terminal) {
     terminal.types("once more");
     terminal.shows("the answer", |screen| screen.matches("once more\n").count() == 2);
     terminal.key("C-d");
+    terminal.shows("the shell again", |screen| screen.contains("left by earlier commands"));
     terminal.types("echo code $?");
     terminal.shows("its end", |screen| screen.contains("\ncode 9\n"));
     terminal.types("bakeoff shell --lane one/1 -- 'echo u''p2; exec sleep 1000'; echo code $?");
