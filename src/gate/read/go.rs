@@ -74,6 +74,21 @@ fn from_events(output: &str, events: &[Value]) -> Reading {
             _ => {}
         }
     }
+    // A test that printed without a line feed has its outcome behind that, and no event of its own.
+    for event in events {
+        let package = event["Package"].as_str().unwrap_or("");
+        let line = event["Output"].as_str().unwrap_or("").trim_end();
+        let name = |word| Some(format!("{package}.{}", outcome(line, word)?));
+        let is_known = |name: &String| {
+            reading.passed.contains_key(name)
+                || reading.failed.iter().any(|each| each.code == *name)
+        };
+        if let Some(name) = name("--- FAIL: ").filter(|name| !is_known(name)) {
+            reading.fail(&name, package, "test failed");
+        } else if let Some(name) = name("--- PASS: ").filter(|name| !is_known(name)) {
+            reading.pass(name);
+        }
+    }
     reading.shown = Some(shown);
     reading
 }
@@ -129,6 +144,28 @@ fn ends(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `go test -json` gives no event of its own to an outcome that stands behind output without a line feed.
+    #[test]
+    fn an_outcome_behind_output_is_read() {
+        let event = |action: &str, test: &str, output: &str| {
+            let event = serde_json::json!({
+                "Action": action, "Package": "p", "Test": test, "Output": output,
+            });
+            format!("{event}\n")
+        };
+        let output = event("run", "TestLow", "")
+            + &event("output", "TestLow", "=== RUN   TestLow\n")
+            + &event("output", "TestLow", "dbg--- PASS: TestLow (0.00s)\n")
+            + &event("output", "TestLow", "dbg--- FAIL: TestMid (0.00s)\n")
+            + &event("output", "TestTop", "--- PASS: TestTop (0.00s)\n")
+            + &event("pass", "TestTop", "");
+        let reading = read_test(&output);
+        let passed: Vec<(&str, u32)> =
+            reading.passed.iter().map(|(name, times)| (name.as_str(), *times)).collect();
+        assert_eq!(passed, [("p.TestLow", 1), ("p.TestTop", 1)]);
+        assert_eq!(reading.failed[0].code, "p.TestMid");
+    }
 
     #[test]
     fn what_tests_print_is_neither_a_package_nor_an_error() {
