@@ -176,8 +176,8 @@ mod tests {
         let ids = [
             ValueParser::from(clap::value_parser!(u32)).type_id(),
             ValueParser::from(clap::value_parser!(u64)).type_id(),
-            clap::value_parser!(usize).type_id(),
-            clap::value_parser!(f64).type_id(),
+            ValueParser::from(clap::value_parser!(usize)).type_id(),
+            ValueParser::from(clap::value_parser!(f64)).type_id(),
         ];
         let mut todo = vec![super::command()];
         let mut seen = 0;
