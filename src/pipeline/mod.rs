@@ -51,6 +51,7 @@ mod tests;
 pub use crate::repo::ApplyTo;
 pub use applying::{Applier, Moved, Step, repository_of};
 pub use assemble::{Commission, Equipment, cache_limits, conduct};
+pub use cautions::masked_diff;
 pub use changed::changed_files;
 pub use checkup::{Checkup, checkup};
 pub use decide::{Standing, decide};
