@@ -2,10 +2,11 @@
 
 use super::context::Context;
 use super::finish::applied_diff;
-use super::output::write_diff;
+use super::output::{tell, write_diff};
 use super::{CliError, Exit, record};
 use crate::journal::Runs;
 use crate::model::{ArtifactId, CandidateId, RunRecord};
+use crate::pipeline::masked_diff;
 
 /// Print the diff of a run's winner, or of a candidate by its id
 #[derive(clap::Args, Debug)]
@@ -37,6 +38,9 @@ impl Args {
             true => dir.artifacts().get(&proposed(&record, &wanted)?)?,
             false => applied_diff(&record, &dir, &wanted)?,
         };
+        if let Some(masked) = masked_diff(&record, &wanted) {
+            tell(&format!("warning: {masked}\n"));
+        }
         write_diff(&bytes, context)?;
         Ok(Exit::Done)
     }

@@ -39,10 +39,10 @@ pub struct Args {
     #[arg(long)]
     keep_unknown: bool,
     /// How often tasks are drawn anew for an interval
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     draws: u32,
     /// What the draws begin with
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
     /// Show every task's choice, too
     #[arg(long)]

@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long = "delimiter", value_name = "TEXT")]
     delimiters: Vec<String>,
     /// The most bytes of neutralised text that are kept; cut first, fenced last
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     max: Option<usize>,
     /// Use the secret of this run, so that the id is the one in its prompts. Default: a new secret
     #[arg(long)]

@@ -36,46 +36,46 @@ pub struct LaneFlags {
     #[arg(long = "lane", value_name = "NAME=PROVIDER:MODEL[:COUNT]")]
     pub lanes: Vec<String>,
     /// Attempts in all, shared out over the lanes in turn
-    #[arg(short = 'n', long = "attempts", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(short = 'n', long = "attempts", value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub attempts: Option<u32>,
     /// Worker runs at once
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub max_parallel: Option<u32>,
     /// End the workers as soon as K candidates pass the gates: lanes not begun are left out, others cut
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub enough: Option<u32>,
     /// The most that the whole run may spend, in US dollars
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     pub budget: Option<f64>,
     /// The most tokens, in and out, that the whole run may use; keeps a run whose prices are unknown
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
     /// The most turns of all workers together
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_turns: Option<u64>,
     /// The longest that the whole run may take, in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_seconds: Option<u64>,
     /// Send a candidate that fails a gate back to its worker, up to N times
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub heal: Option<u32>,
     /// The most that each worker may spend, in US dollars
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     pub lane_budget: Option<f64>,
     /// The most tokens, in and out, of each worker
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub lane_tokens: Option<u64>,
     /// The most rounds of tool calls of each worker
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub lane_turns: Option<u32>,
     /// The longest that each worker may take, in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub lane_seconds: Option<u64>,
     /// Have a model plan the task once, before the workers begin; its plan is told to all of them
     #[arg(long)]
     pub design: bool,
     /// Seed of everything that is drawn by chance
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ pub struct LaneFlags {
 #[derive(Args, Clone, Debug, Default)]
 pub struct ContextFlags {
     /// Tell workers what the last N runs on this repository left: as fenced memory, never as instruction
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub prior: Option<u32>,
     /// Tell nothing of this run to other runs, and make no side call (title, capsule) about it
     #[arg(long)]
@@ -112,10 +112,10 @@ pub struct GateFlags {
     #[arg(long = "env", value_name = "NAME")]
     pub env: Vec<String>,
     /// The longest that one gate may take, in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub gate_timeout: Option<u64>,
     /// Run failed tests again, up to N times: what passes then is told as flaky
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub flaky: Option<u32>,
     /// Run code even where no sandbox can be proved. It is recorded and shown
     #[arg(long)]
@@ -138,7 +138,7 @@ pub struct JudgeFlags {
     #[arg(long)]
     pub no_synth: bool,
     /// Let a model write up to N tests that tell close finalists apart; 0 for none. By default 1 where judges and a test command are there
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=20))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub duels: Option<u32>,
     /// Families that you trust, best first
     #[arg(long, value_name = "FAMILY,…", value_delimiter = ',')]

@@ -25,17 +25,17 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Remove runs that began longer ago than this, such as 30d
-    #[arg(long, value_name = "AGE", value_parser = amount::age)]
+    #[arg(long, value_name = "AGE", allow_negative_numbers = true, value_parser = amount::age)]
     runs_older_than: Option<Duration>,
     /// Remove all runs but the newest N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     keep_runs: Option<usize>,
     /// Remove what the cache has not used for this long; default: cache.max_days of the config
-    #[arg(long, value_name = "AGE", value_parser = amount::age)]
+    #[arg(long, value_name = "AGE", allow_negative_numbers = true, value_parser = amount::age)]
     cache_older_than: Option<Duration>,
     /// Remove what was not used for the longest time until the cache is no larger; default:
     /// cache.max_gb of the config
-    #[arg(long, value_name = "SIZE", value_parser = amount::size)]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = amount::size)]
     cache_max: Option<u64>,
     /// Remove all of the cache that is not in use
     #[arg(long, conflicts_with_all = ["cache_older_than", "cache_max"])]

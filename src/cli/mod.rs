@@ -170,4 +170,28 @@ mod tests {
     fn the_command_line_is_consistent() {
         super::command().debug_assert();
     }
+
+    #[test]
+    fn a_number_below_zero_is_refused_as_a_number_and_not_as_an_unknown_flag() {
+        use clap::builder::ValueParser;
+        let ids = [
+            ValueParser::from(clap::value_parser!(u32)).type_id(),
+            ValueParser::from(clap::value_parser!(u64)).type_id(),
+            ValueParser::from(clap::value_parser!(usize)).type_id(),
+            ValueParser::from(clap::value_parser!(f64)).type_id(),
+        ];
+        let mut todo = vec![super::command()];
+        let mut seen = 0;
+        while let Some(command) = todo.pop() {
+            for arg in command.get_arguments() {
+                if ids.contains(&arg.get_value_parser().type_id()) {
+                    seen += 1;
+                    let name = command.get_name();
+                    assert!(arg.is_allow_negative_numbers_set(), "{name} {}", arg.get_id());
+                }
+            }
+            todo.extend(command.get_subcommands().cloned());
+        }
+        assert!(seen > 20, "{seen}");
+    }
 }

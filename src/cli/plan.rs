@@ -104,8 +104,13 @@ fn put_flags(from: &mut Ingredients<'_>) -> Result<(), CliError> {
 
 /// A budget as it is typed.
 pub fn budget(flag: &str, usd: Option<f64>) -> Result<Option<MicroUsd>, CliError> {
-    let wrong =
-        |usd: f64| CliError::usage(format!("{flag} {usd}: give an amount in US dollars above 0"));
+    let wrong = |usd: f64| {
+        let wanted = match usd > 0.0 {
+            true => "that is too large; give a smaller amount in US dollars, or none for no limit",
+            false => "give an amount in US dollars above 0",
+        };
+        CliError::usage(format!("{flag} {usd}: {wanted}"))
+    };
     match usd {
         None => Ok(None),
         Some(usd) if usd > 0.0 => MicroUsd::from_usd(usd).map(Some).ok_or_else(|| wrong(usd)),

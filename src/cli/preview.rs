@@ -10,7 +10,7 @@ use super::plan::side_note;
 use super::{CliError, Exit};
 use crate::config::Config;
 use crate::model::{CommandSpec, Cost, MicroUsd, ModelRef, Plan, Wire, WorkerLimits, grouped};
-use crate::pipeline::{Estimate, HeaderView, ServerView, estimate, servers};
+use crate::pipeline::{Estimate, HeaderView, LaneEstimate, ServerView, Stopper, estimate, servers};
 use crate::ui::fitted;
 
 /// Prints lanes, commands, the largest number of calls and what they can cost; runs nothing.
@@ -29,6 +29,7 @@ pub fn dry_run(
             "most_calls": estimate.calls,
             "most_cost": estimate.cost,
             "priced_input_tokens_per_call": estimate.input_tokens_per_call,
+            "lanes": estimate.lanes,
         }))?;
     } else {
         write_text(&text(&prepared.plan, &prepared.config, &estimate))?;
@@ -176,10 +177,25 @@ fn cost(plan: &Plan, estimate: &Estimate) -> String {
             estimate.input_tokens_per_call
         ),
     };
-    match plan.limits.budget {
-        Some(budget) => format!("{bound}; --budget stops the run at {budget}"),
-        None => bound,
-    }
+    let lanes = estimate.lanes.iter().filter_map(lane_stop);
+    let run = &plan.limits;
+    let stops =
+        lanes.chain(run.budget.map(|budget| format!("--budget stops the run at {budget}"))).chain(
+            run.max_tokens
+                .map(|most| format!("--max-tokens stops the run at {} tokens", grouped(most))),
+        );
+    stops.fold(bound, |text, stop| format!("{text}; {stop}"))
+}
+
+/// What ends a lane's workers before they cost what their calls might.
+fn lane_stop(lane: &LaneEstimate) -> Option<String> {
+    let name = &lane.lane;
+    Some(match lane.stopped_by? {
+        Stopper::Budget(most) => format!("each worker of {name} stops at its budget of {most}"),
+        Stopper::Tokens(most) => {
+            format!("each worker of {name} stops at {} tokens", grouped(most))
+        }
+    })
 }
 
 fn commands(plan: &Plan) -> Vec<String> {

@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     budget: Option<f64>,
     /// The most tokens, in and out, that they may use
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
     #[command(flatten)]
     judges: JudgeFlags,

@@ -4,6 +4,7 @@ use super::context::Context;
 use super::output::{write_json, write_text};
 use super::{CliError, Exit, record};
 use crate::journal::Runs;
+use crate::model::{RunRecord, Stop};
 use crate::pipeline::{Memory, Recall, replay};
 
 /// Derive a finished run's decision again from its record, without network or processes
@@ -20,12 +21,25 @@ pub struct Args {
     json: bool,
 }
 
+/// Whether a run came to a decision by what it had. A time limit or a signal that cuts it off is in no
+/// record but as the end that it made.
+fn decided(record: &RunRecord) -> bool {
+    match record.exit {
+        Exit::Done | Exit::NoWinner | Exit::Models | Exit::Infra => true,
+        Exit::Limit => {
+            let lanes = &record.lanes;
+            !lanes.is_empty() && lanes.iter().all(|lane| matches!(lane.stop, Stop::Limit { .. }))
+        }
+        _ => false,
+    }
+}
+
 impl Args {
     /// Replays.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
         let dir = Runs::new(&context.state).find(&self.run)?;
         let recorded = record::read(&dir)?;
-        if !matches!(recorded.exit, Exit::Done | Exit::NoWinner | Exit::Models | Exit::Infra) {
+        if !decided(&recorded) {
             return Err(CliError::usage(format!(
                 "run {} was cut off, so it has no decision of its own; `bakeoff resume` goes on with it",
                 dir.id()

@@ -13,6 +13,7 @@ use crate::config::{Config, Sources};
 use crate::journal::{JournalError, Masker, RunDir, Runs};
 use crate::model::{RunId, RunRecord};
 use crate::pipeline::{Continuation, Frame, Memory, Recall, resume};
+use crate::provider::RunCeiling;
 
 /// Go on with a run that was cut off, without paying for a recorded answer again
 #[derive(clap::Args, Debug)]
@@ -29,10 +30,10 @@ pub struct Args {
     #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     budget: Option<f64>,
     /// A new ceiling of tokens for the whole run; what was used counts
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
     /// A new time limit, in seconds from now
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     max_seconds: Option<u64>,
     #[command(flatten)]
     output: ResultFlags,
@@ -71,7 +72,9 @@ impl Args {
         let output = OutputFlags::from(self.output.clone());
         check_output(&output)?;
         let found = Runs::new(&context.state).find(&self.run)?;
-        if let Some(record) = ended(&found)? {
+        if let Some(record) = ended(&found)?
+            && !self.goes_on(&found)?
+        {
             // Taking it cleans up after an engine that was killed at its very end. Where that can't be done, the
             // outcome can be shown all the same.
             drop(Runs::take(found.clone(), Masker::default()));
@@ -81,12 +84,15 @@ impl Args {
         let (config, trusted) = settings(&frame, context)?;
         let dir = Runs::take(found, masker(&config, context))?;
         // Only now nobody else writes it; another process may have gone on with it until now.
-        if let Some(record) = ended(&dir)? {
+        if let Some(record) = ended(&dir)?
+            && !self.goes_on(&dir)?
+        {
             return done_already(&record, &dir, &output, context);
         }
         let read = dir.read_journal()?;
         let torn = dir.cut_torn_line(&read)?;
-        let (mut frame, memory) = Memory::of(&read, &dir, Recall::Completed)?;
+        let (mut frame, mut memory) = Memory::of(&read, &dir, Recall::Completed)?;
+        memory.raise(&self.raised(&frame)?)?;
         if let Some(ceiling) = budget("--budget", self.budget)? {
             frame.plan.limits.budget = Some(ceiling);
         }
@@ -95,6 +101,28 @@ impl Args {
         check_budget(&frame.plan, &config)?;
         let engine = Engine::start(&frame.plan, config, trusted, context)?;
         Onward { frame, memory, torn, rejudges: None }.drive(engine, dir, &output, context)
+    }
+}
+
+impl Args {
+    /// The ceilings that are higher than those that the run began with.
+    fn raised(&self, frame: &Frame) -> Result<Vec<RunCeiling>, CliError> {
+        let was = &frame.plan.limits;
+        let higher = |was: Option<u64>, now: Option<u64>| matches!((was, now), (Some(was), Some(now)) if now > was);
+        let money = budget("--budget", self.budget)?.map(|most| most.0);
+        let money = higher(was.budget.map(|most| most.0), money).then_some(RunCeiling::Money);
+        let tokens = higher(was.max_tokens, self.max_tokens).then_some(RunCeiling::Tokens);
+        Ok(money.into_iter().chain(tokens).collect())
+    }
+
+    /// Whether a run that has its decision has something left to do all the same: what a ceiling had kept
+    /// it from that is raised now.
+    fn goes_on(&self, dir: &RunDir) -> Result<bool, CliError> {
+        if self.budget.is_none() && self.max_tokens.is_none() {
+            return Ok(false);
+        }
+        let (frame, mut memory) = Memory::of(&dir.read_journal()?, dir, Recall::Completed)?;
+        Ok(memory.raise(&self.raised(&frame)?)?)
     }
 }
 

@@ -16,9 +16,10 @@ const LOOKED_AT: usize = 20;
 impl From<ControlError> for CliError {
     fn from(error: ControlError) -> Self {
         match error {
-            ControlError::NotRunning(_) | ControlError::Refused(_) | ControlError::Silent => {
-                Self::usage(error)
-            }
+            ControlError::NotRunning(_)
+            | ControlError::Theirs
+            | ControlError::Refused(_)
+            | ControlError::Silent => Self::usage(error),
             ControlError::Protocol(_) => Self::internal(error),
         }
     }

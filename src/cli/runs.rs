@@ -13,7 +13,13 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// At most this many, the newest
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        allow_negative_numbers = true
+    )]
     limit: usize,
 }
 

@@ -94,10 +94,11 @@ impl Unseen {
         }
     }
 
-    /// The input as what it is now: a line, or a secret.
+    /// The input as what it is now: a line, or a secret. Only what is typed is one by itself: of a pipe's lines
+    /// those who get them know which one answers the question.
     pub fn of(&self, input: Input) -> Input {
         match input {
-            Input::Submit { text } if self.secret => Input::Secret { text },
+            Input::Submit { text } if self.secret && self.is_terminal() => Input::Secret { text },
             input => input,
         }
     }

@@ -97,11 +97,14 @@ pub fn dollars(value: &DeValue<'_>) -> Converted<f64> {
 
 /// A budget in US dollars.
 pub fn budget(value: &DeValue<'_>) -> Converted<Option<MicroUsd>> {
-    dollars(value)
-        .ok()
-        .and_then(MicroUsd::from_usd)
-        .map(Some)
-        .ok_or("US dollars, as a number of at least 0".to_owned())
+    dollars(value).ok().and_then(MicroUsd::from_usd).map(Some).ok_or_else(|| {
+        match number(value).is_some_and(|usd| usd > 0.0) {
+            true => {
+                "US dollars, as a smaller number: nobody can keep a budget that large".to_owned()
+            }
+            false => "US dollars, as a number of at least 0".to_owned(),
+        }
+    })
 }
 
 /// A list of texts.

@@ -41,19 +41,29 @@ impl DuelSettings {
         layer.set(at, table, "most", &mut self.most, most);
         layer.set(at, table, "model", &mut self.model, convert::model);
         layer.set(at, table, "runs", &mut self.runs, runs);
-        layer.set(at, table, "command", &mut self.command, convert::optional_text);
+        layer.set(at, table, "command", &mut self.command, by_path);
     }
 
     pub(super) fn environment(&mut self, layer: &mut Environment<'_>) {
         layer.set("duels.most", &mut self.most, most);
         layer.set("duels.model", &mut self.model, convert::model);
         layer.set("duels.runs", &mut self.runs, runs);
-        layer.set("duels.command", &mut self.command, convert::optional_text);
+        layer.set("duels.command", &mut self.command, by_path);
     }
 }
 
 fn most(value: &DeValue<'_>) -> Result<Option<u32>, String> {
     convert::few(value).map(Some)
+}
+
+/// A command that names no file can't tell whether the test ran; the test command finds it by itself.
+fn by_path(value: &DeValue<'_>) -> Result<Option<String>, String> {
+    let line = convert::optional_text(value).ok().flatten().filter(|line| line.contains("{path}"));
+    line.map(Some).ok_or_else(|| {
+        "a command with {path} where the test's files belong (\"python3 -m pytest -q {path}\"); without this key \
+         the test command runs them"
+            .to_owned()
+    })
 }
 
 /// One run can't show that a test is flaky.

@@ -25,6 +25,9 @@ pub enum ControlError {
     /// There is no engine behind the socket.
     #[error("the run is not going on (no engine answers: {0}); `bakeoff show` tells how it ended")]
     NotRunning(std::io::Error),
+    /// The socket is not open to this user.
+    #[error("the run is another user's: only that user can speak to its engine")]
+    Theirs,
     /// The engine is there and says nothing.
     #[error("the run's engine does not answer; it may be stopped (ctrl-Z) or very busy: try again")]
     Silent,
@@ -40,6 +43,7 @@ impl From<std::io::Error> for ControlError {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Silent,
+            ErrorKind::PermissionDenied => Self::Theirs,
             _ => Self::NotRunning(error),
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -34,6 +35,13 @@ pub struct Served {
     /// The operator's commands.
     pub host: HostJobs,
 }
+
+/// Callers that are served at once. Each has a descriptor of the engine's, which needs others.
+const MOST_TALKS: usize = 128;
+/// How long the first line of a caller may take.
+const FIRST_LINE: Duration = Duration::from_secs(10);
+/// How long nobody is let in after that failed.
+const BREATH: Duration = Duration::from_millis(50);
 
 /// A listening socket; dropping it ends the service and removes the socket.
 #[derive(Debug)]
@@ -100,12 +108,24 @@ impl Drop for Control {
 }
 
 async fn accept(listener: UnixListener, served: Served, talks: &TaskTracker) {
-    while let Ok((stream, _)) = listener.accept().await {
+    let places = Arc::new(Semaphore::new(MOST_TALKS));
+    loop {
+        // Who comes while all places are taken waits in the kernel's queue.
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let (stream, _) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            // A caller that went away, or no descriptor that is free: both pass.
+            Err(_) => {
+                tokio::time::sleep(BREATH).await;
+                continue;
+            }
+        };
         let Some(sender) = peer::sender(&stream) else { continue };
         let served = served.clone();
         talks.spawn(async move {
             // An operator who went away needs no answer.
             let _ = serve(stream, &served, &sender).await;
+            drop(place);
         });
     }
 }
@@ -113,9 +133,12 @@ async fn accept(listener: UnixListener, served: Served, talks: &TaskTracker) {
 async fn serve(stream: UnixStream, served: &Served, sender: &Sender) -> std::io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut lines = BufReader::new(reader);
-    let request = match next_line(&mut lines).await? {
-        Some(line) => read(&line),
-        None => Err(format!("the request is longer than {MAX_LINE} bytes")),
+    let request = match tokio::time::timeout(FIRST_LINE, next_line(&mut lines)).await {
+        Ok(line) => match line? {
+            Some(line) => read(&line),
+            None => Err(format!("the request is longer than {MAX_LINE} bytes")),
+        },
+        Err(_) => Err(format!("no request came within {} s", FIRST_LINE.as_secs())),
     };
     let reply = match request {
         Ok(Request::Attach { id, size }) => match find(served, &id) {

@@ -86,6 +86,20 @@ async fn what_is_live_is_listed_and_stopped_by_its_id_alone() {
     assert_eq!(refused, "nothing is called \"one/1#9\"; there are one/1, one/1#1");
 }
 
+/// More callers than are served at once, who say nothing, keep nobody out once they are gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_that_has_gone_keeps_nobody_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::new(dir.path());
+    let socket = dir.path().join("control.sock");
+    let crowd: Vec<_> =
+        (0..300).map_while(|_| std::os::unix::net::UnixStream::connect(&socket).ok()).collect();
+    assert!(crowd.len() > 128, "{}", crowd.len());
+    drop(crowd);
+    let reply = engine.ask(Request::Jobs { ended: false }).await.unwrap();
+    assert_eq!(reply, Reply::Jobs { jobs: Vec::new() });
+}
+
 // contract R22 together: the screen is tested in a terminal
 // contract R11 together: with a thing that takes input
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,7 +11,8 @@ use super::outcome::Outcome;
 use super::protect::{self, Gated, tree};
 use super::tool::tool_of;
 use crate::model::{
-    ChangeKind, CommandSpec, DuelResult, DuelRun, FileChange, GatePlan, TestEnd, TreeId,
+    CandidateId, ChangeKind, CommandSpec, DuelResult, DuelRun, FileChange, Flag, GatePlan, TestEnd,
+    TreeId,
 };
 use crate::patch::{StoreError, TreeStore};
 use crate::sandbox::JobStatus;
@@ -22,6 +23,10 @@ const PATH: &str = "{path}";
 const MOST_FILES: usize = 4;
 /// The most bytes of all of them.
 const MOST_BYTES: usize = 64 << 10;
+
+/// A model's test may end its own runner, so that nothing is said of the machine.
+const KILLED: &str = "the test's process was killed: by the test or the code that it tries, or by the system for want \
+                      of memory (memory_mb)";
 
 /// A test that may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,7 +197,9 @@ pub fn end(
             Ok(TestEnd::Passed)
         }
         (false, false) => Err("it ended badly although no test of it failed".to_owned()),
-        (true, _) if names_tests(run, before) => Err("the command did not run it".to_owned()),
+        (true, _) if names_tests(run, before.filter(|_| !alone)) || ran_none(run) => {
+            Err("the command did not run it".to_owned())
+        }
         // A runner that names nothing is known by its exit status alone.
         (true, success) if alone || before.is_some_and(Outcome::is_success) => {
             Ok(if success { TestEnd::Passed } else { TestEnd::Failed })
@@ -201,9 +208,15 @@ pub fn end(
     }
 }
 
-/// Whether the runner names its tests, so that one which ran would be seen.
+/// Whether the runner names its tests, so that one which ran would be seen. `before` is a run of the same
+/// command: what another one names says nothing of this one.
 fn names_tests(run: &Outcome, before: Option<&Outcome>) -> bool {
     !run.reading.passed.is_empty() || before.is_some_and(|before| !before.reading.passed.is_empty())
+}
+
+/// Whether the runner says itself that it ran no test.
+fn ran_none(run: &Outcome) -> bool {
+    run.is_success() && run.reading.count == Some(0)
 }
 
 fn could_not_run(run: &Outcome) -> Option<String> {
@@ -220,7 +233,7 @@ fn could_not_run(run: &Outcome) -> Option<String> {
                 .filter(|_| run.reading.is_clean())
         })
         .or_else(|| infra::exhausted(&run.output).filter(|_| run.reading.is_clean()))
-        .or_else(|| infra::killed(run.exit(), run.signal()))
+        .or_else(|| infra::killed(run.exit(), run.signal()).map(|_| KILLED.to_owned()))
 }
 
 /// Words of runtimes and shells for a file that they can't read. A candidate that prints them gains
@@ -247,8 +260,34 @@ fn cannot_load(run: &Outcome) -> bool {
     !run.is_success() && SIGNS.iter().any(|sign| run.output.contains(sign))
 }
 
-/// What a duel's runs come to: the base's first, then those of each finalist.
-pub fn result(pair: &[crate::model::CandidateId; 2], runs: &[DuelRun]) -> DuelResult {
+/// What a duel's runs come to: the base's first, then those of each finalist. `flags` are those of a
+/// candidate.
+pub fn result<'f>(
+    pair: &[CandidateId; 2],
+    runs: &[DuelRun],
+    flags: impl Fn(&CandidateId) -> &'f [Flag],
+) -> DuelResult {
+    match of_runs(pair, runs) {
+        DuelResult::Told { passes, fails } => match tricky(flags(&passes)) {
+            None => DuelResult::Told { passes, fails },
+            Some(code) => DuelResult::Void {
+                reason: format!(
+                    "it passes on {passes} alone, which is flagged `{code}` and might have passed by that"
+                ),
+            },
+        },
+        other => other,
+    }
+}
+
+/// A flag of code that can make a test pass because it is a test.
+fn tricky(flags: &[Flag]) -> Option<&str> {
+    const CODES: [&str; 4] =
+        ["detects-tests", "ends-the-process", "fits-tests", "imitates-a-runner"];
+    flags.iter().map(|flag| flag.code.as_str()).find(|code| CODES.contains(code))
+}
+
+fn of_runs(pair: &[CandidateId; 2], runs: &[DuelRun]) -> DuelResult {
     let void = |reason: String| DuelResult::Void { reason };
     let whose =
         |run: &DuelRun| run.candidate.as_ref().map_or("the base".to_owned(), ToString::to_string);
@@ -269,7 +308,7 @@ pub fn result(pair: &[crate::model::CandidateId; 2], runs: &[DuelRun]) -> DuelRe
     if ends().all(|end| end == TestEnd::Failed) {
         return void("it fails everywhere, so that it may be the test that is wrong".to_owned());
     }
-    let on = |id: &crate::model::CandidateId| {
+    let on = |id: &CandidateId| {
         runs.iter().find(|run| run.candidate.as_ref() == Some(id)).and_then(DuelRun::end)
     };
     let [left, right] = pair;

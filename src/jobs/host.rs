@@ -11,10 +11,11 @@ use std::time::Duration;
 use super::board::Source;
 use super::entry::{JobEnd, JobView, lock};
 use super::handle::{Handle, Size};
-use super::keyboard::{Answers, Keyboard, terminal_size};
+use super::keyboard::{Answers, Asker, Keyboard, terminal_size};
 use super::operate::JobHandle;
 use super::order::{JobLimits, Order};
 use super::scope::{RunScope, mint_token};
+use super::stamp::stamp;
 use super::table::{JobTable, Opening};
 use crate::journal::Learnt;
 use crate::model::{EventSink, JobId, LaneId, LeaseId, clip, printable};
@@ -129,7 +130,12 @@ impl HostJobs {
         };
         spec.token = scope.token().clone();
         let label = clip(&printable::line(&command.script), MAX_LABEL).text;
-        let asker = format!("{lane} {}: {}", command.dir, command.script);
+        let mounts = spec.mounts.clone();
+        let asker = Asker {
+            name: format!("{lane} {}: {}", command.dir, command.script),
+            stamp: Arc::new(move || stamp(&mounts)),
+            alone: command.alone,
+        };
         let opening = Opening {
             feed: command.terminal.map_or(Feed::Pipe, |size| Feed::Terminal(terminal_size(size))),
             keyboard: Some(Keyboard::new(asker, self.0.secrets.clone(), self.0.answers.clone())),

@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use super::entry::{Entry, lock};
 use super::handle::Input;
-use super::keyboard::{Keyboard, answer};
+use super::keyboard::{Keyboard, Told, answer, hides};
 use super::prompts::{Prompt, PromptKind};
 use super::table::JobTable;
 use crate::sandbox::Feeding;
 
 /// How long a job has written nothing when it is asked whether it waits.
 const QUIET: Duration = Duration::from_millis(150);
+/// So often it is asked before words alone, with nobody there to answer them, are taken for a question.
+const PATIENT: u32 = 13;
 /// So many bytes of output are looked at for a question.
 const TAIL: u64 = 1024;
 
@@ -25,6 +27,12 @@ impl Entry {
         let output = lock(&self.output);
         let from = output.ring.written().saturating_sub(TAIL);
         output.ring.read(from, true).text() + output.capture.held()
+    }
+
+    /// How much it wrote, with what is held back, in bytes.
+    pub(super) fn written(&self) -> u64 {
+        let output = lock(&self.output);
+        output.ring.written() + output.capture.held().len() as u64
     }
 
     /// Puts something in.
@@ -42,19 +50,36 @@ impl Entry {
                 _ => Err(format!("{} has ended", self.id)),
             };
         }
-        keyboard.put(&*self.process, &self.tail(), input).await
+        let tail = self.tail();
+        let told = Told { tail, written: self.written() };
+        keyboard.put(&*self.process, &told, input).await
     }
 
-    /// What it waits with, when it is quiet.
-    async fn question(&self) -> Option<Prompt> {
-        // A job that is over waits for nothing. One whose input is closed does neither, but where nobody could have
-        // answered that is why it can't go on.
+    /// What it waits with, when it has been quiet for so many looks.
+    async fn question(&self, quiet: u32) -> Option<Asked> {
         let state = self.process.feed(Feeding::Look).await.ok()?;
-        if !(state.open || self.alone) || state.waiting > 0 {
+        // Who reads an input that is closed has been told its end. A terminal can be read on behind that, and where
+        // nobody could have answered that is why the job can't go on.
+        let waits = state.open || (self.alone && state.terminal.is_some());
+        if !waits || state.waiting > 0 {
             return None;
         }
-        Prompt::of(&self.tail(), state.terminal)
+        let prompt = Prompt::of(&self.tail(), state.terminal)?;
+        let dark = state.terminal.is_some_and(hides);
+        let secret = prompt.kind == PromptKind::Secret;
+        // Words are no proof that it reads, and nobody is there who could tell.
+        if self.alone && secret && !dark && !(prompt.is_plain() && quiet >= PATIENT) {
+            return None;
+        }
+        Some(Asked { prompt, unseen: dark || state.terminal.is_none() })
     }
+}
+
+/// What a job waits with.
+struct Asked {
+    prompt: Prompt,
+    /// Whether no terminal shows the answer.
+    unseen: bool,
 }
 
 impl JobTable {
@@ -62,7 +87,7 @@ impl JobTable {
     pub(super) fn listen(&self, entry: &Arc<Entry>) {
         let (table, entry) = (self.downgrade(), Arc::downgrade(entry));
         tokio::spawn(async move {
-            let mut heard = 0;
+            let (mut heard, mut quiet) = (0, 0);
             loop {
                 tokio::time::sleep(QUIET).await;
                 let Some((entry, table)) = Weak::upgrade(&entry).zip(table.upgrade()) else {
@@ -73,26 +98,30 @@ impl JobTable {
                     return;
                 };
                 let written = lock(&entry.output).ring.written();
-                let prompt = match written == heard {
-                    true => entry.question().await,
-                    false => None,
+                quiet = if written == heard { quiet + 1 } else { 0 };
+                let asked = match quiet {
+                    0 => None,
+                    quiet => entry.question(quiet).await,
                 };
                 heard = written;
-                table.hear(&entry, keyboard, prompt).await;
+                table.hear(&entry, keyboard, asked).await;
             }
         });
     }
 
     /// Does what a question asks for, when it is a new one.
-    async fn hear(&self, entry: &Arc<Entry>, keyboard: &Keyboard, prompt: Option<Prompt>) {
-        if !keyboard.note(prompt.clone()) {
+    async fn hear(&self, entry: &Arc<Entry>, keyboard: &Keyboard, asked: Option<Asked>) {
+        if !keyboard.note(asked.as_ref().map(|asked| asked.prompt.clone())) {
             return;
         }
-        let Some(prompt) = prompt.filter(|prompt| prompt.kind == PromptKind::Secret) else {
+        let Some(Asked { prompt, unseen }) =
+            asked.filter(|asked| asked.prompt.kind == PromptKind::Secret)
+        else {
             self.woken();
             return;
         };
-        if let Some(secret) = keyboard.known(&prompt) {
+        let known = if unseen { keyboard.known(&prompt).await } else { None };
+        if let Some(secret) = known {
             // When it can't be written the job has just ended.
             let _ = entry.put(answer(&secret)).await;
         } else if entry.alone {

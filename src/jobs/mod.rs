@@ -23,6 +23,7 @@ mod reap;
 mod ring;
 mod sanitise;
 mod scope;
+mod stamp;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::entry::Entry;
-use super::keyboard::Keyboard;
+use super::keyboard::{Keyboard, Told};
 use crate::sandbox::{Feeding, InputState, Process};
 
 /// With so many bytes unread no more are given.
@@ -25,7 +25,8 @@ impl Entry {
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let Some(state) = room(&*self.process).await else { return Ok(false) };
-            let (now, later) = keyboard.portion(&state, &self.tail(), rest);
+            let told = Told { tail: self.tail(), written: self.written() };
+            let (now, later) = keyboard.portion(&state, &told, rest).await?;
             if let Err(reason) = self.process.feed(now).await {
                 // It may have closed its input, or ended, in the meantime.
                 return if reads(&*self.process).await.is_none() { Ok(false) } else { Err(reason) };
@@ -37,18 +38,18 @@ impl Entry {
 }
 
 impl Keyboard {
-    /// What is put in at once, and what comes after it. In the dark that is a line, which is a secret.
-    fn portion<'b>(&self, state: &InputState, tail: &str, bytes: &'b [u8]) -> (Feeding, &'b [u8]) {
-        let hidden = self.in_the_dark(state, tail);
-        let end = match hidden {
-            true => bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1),
-            false => bytes.len(),
-        };
-        let (now, later) = bytes.split_at(end);
-        if hidden {
-            self.typed_unseen(&String::from_utf8_lossy(now), tail, state);
-        }
-        (Feeding::Write { bytes: now.to_vec(), hidden }, later)
+    /// What is put in at once, and what comes after it. The answer to a question for a secret is a line of its own.
+    async fn portion<'b>(
+        &self,
+        state: &InputState,
+        told: &Told,
+        bytes: &'b [u8],
+    ) -> Result<(Feeding, &'b [u8]), String> {
+        let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
+        let line = String::from_utf8_lossy(&bytes[..end]);
+        let (secret, dark) = self.poured(&line, told, state).await?;
+        let (now, later) = bytes.split_at(if secret { end } else { bytes.len() });
+        Ok((Feeding::Write { bytes: now.to_vec(), hidden: secret || dark }, later))
     }
 }
 
@@ -75,21 +76,31 @@ async fn room(process: &dyn Process) -> Option<InputState> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keyboard::Answers;
+    use std::sync::Arc;
+
+    use super::super::keyboard::{Answers, Asker};
     use super::*;
     use crate::journal::Learnt;
 
-    #[test]
-    fn of_what_comes_in_the_dark_a_line_is_a_secret_and_the_rest_waits() {
+    #[tokio::test]
+    async fn the_answer_to_a_question_is_a_secret_and_the_rest_of_a_pipe_is_data() {
         let learnt = Learnt::default();
-        let keyboard = Keyboard::new("one/1: ./go".into(), learnt.clone(), Answers::default());
+        let asker = Asker { name: "one/1: ./go".into(), stamp: Arc::new(|| None), alone: true };
+        let keyboard = Keyboard::new(asker, learnt.clone(), Answers::default());
         let state = InputState { open: true, terminal: None, waiting: 0 };
+        let told = |tail: &str, written| Told { tail: tail.to_owned(), written };
         let all = b"open-sesame\nrest \xff";
         let write = |bytes: &[u8], hidden| Feeding::Write { bytes: bytes.to_vec(), hidden };
-        let (now, later) = keyboard.portion(&state, "Name: ", all);
+        let (now, later) = keyboard.portion(&state, &told("Name: ", 6), all).await.unwrap();
         assert!(now == write(all, false) && later.is_empty());
-        let (now, later) = keyboard.portion(&state, "Password: ", all);
+        let (now, later) = keyboard.portion(&state, &told("Password: ", 16), all).await.unwrap();
         assert!(now == write(b"open-sesame\n", true) && later == b"rest \xff");
+        // Nothing new was asked.
+        let (now, later) = keyboard.portion(&state, &told("Password: ", 16), later).await.unwrap();
+        assert!(
+            later.is_empty()
+                && matches!(now, Feeding::Write { bytes, .. } if bytes == b"rest \xff")
+        );
         assert_eq!(learnt.hide("open-sesame rest"), "[masked] rest");
     }
 }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::keyboard::hides;
 use crate::model::printable;
 use crate::sandbox::TerminalModes;
 
@@ -46,6 +47,9 @@ const SECRETS: [&str; 12] = [
     "one-time code",
 ];
 
+/// Those of them that stand for little else.
+const PLAIN: [&str; 6] = ["password", "passwd", "passphrase", "pass phrase", "passcode", "pin"];
+
 /// How a question for a yes or a no ends.
 const CONFIRMS: [&str; 8] = [
     "[y/n]",
@@ -59,14 +63,19 @@ const CONFIRMS: [&str; 8] = [
 ];
 
 impl Prompt {
+    /// Whether its words alone leave hardly a doubt that a password is asked for, where no terminal is dark.
+    pub(super) fn is_plain(&self) -> bool {
+        let lower = self.text.to_lowercase();
+        lower.ends_with(':') && PLAIN.iter().any(|word| holds_word(&lower, word))
+    }
+
     /// The question that a job waits with: `tail` is the end of its output, `modes` what its terminal is
     /// set to, if it has one. That it waits is for the caller to know.
     pub fn of(tail: &str, modes: Option<TerminalModes>) -> Option<Self> {
         let line = tail.rsplit('\n').next().unwrap_or_default();
         let text = printable::line(line);
         let text = text.trim();
-        // A program that reads keys echoes them itself.
-        let dark = modes.is_some_and(|modes| !modes.echo && modes.canonical);
+        let dark = modes.is_some_and(hides);
         let kind = match kind_of(text) {
             Some(kind) => kind,
             None if dark => PromptKind::Secret,
@@ -88,12 +97,12 @@ fn kind_of(text: &str) -> Option<PromptKind> {
     (asks && SECRETS.iter().any(|word| holds_word(&lower, word))).then_some(PromptKind::Secret)
 }
 
-/// Whether a word, or a beginning of words, stands in a text on its own.
+/// Whether a word stands in a text on its own.
 fn holds_word(text: &str, word: &str) -> bool {
     let apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     text.match_indices(word).any(|(at, _)| {
-        let rest = text[at + word.len()..].trim_start_matches('s');
-        apart(text[..at].chars().next_back()) && apart(rest.chars().next())
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        apart(before.chars().next_back()) && apart(after.chars().next())
     })
 }
 
@@ -135,10 +144,18 @@ mod tests {
             "spinning: ",
             "Name: ",
             "tokenizer: ",
+            "Scanning for leaked secrets: ",
             "[y/N] was answered with y",
         ] {
             assert_eq!(kind(other), None, "{other:?}");
         }
+    }
+
+    #[test]
+    fn words_that_may_head_a_result_are_no_plain_question() {
+        let plain = |tail| Prompt::of(tail, None).is_some_and(|prompt| prompt.is_plain());
+        assert!(plain("Password: ") && plain("[sudo] password for ada: ") && plain("PIN:"));
+        assert!(!plain("Reading the token: ") && !plain("Password? ") && !plain("Secret: "));
     }
 
     #[test]

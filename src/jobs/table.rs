@@ -20,7 +20,9 @@ use super::ring::{Reading, Ring};
 use super::watch::Watch;
 use crate::journal::Learnt;
 use crate::model::{CardKind, EventSink, JobId, LaneId, LeaseId, RunEvent};
-use crate::sandbox::{Feed, JobExit, Launch, Live, LiveEvent, LiveSink, Process, SandboxError};
+use crate::sandbox::{
+    Feed, JobExit, JobStatus, Launch, Live, LiveEvent, LiveSink, Process, SandboxError,
+};
 
 /// The most notices of matches that wait at once.
 const WAITING: usize = 32;
@@ -466,6 +468,9 @@ pub(super) fn mention(id: &JobId) -> String {
 /// Keeps how a job ended.
 fn write_down(entry: &Entry, ending: Result<JobExit, SandboxError>) {
     let why = entry.why.get().cloned();
+    if let Some(keyboard) = &entry.keyboard {
+        keyboard.over(matches!(&ending, Ok(exit) if exit.status == JobStatus::Exited(0)));
+    }
     let end = match ending {
         Ok(exit) => JobEnd { status: Ok(exit.status), elapsed: exit.elapsed, why },
         Err(error) => {

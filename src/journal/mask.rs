@@ -12,8 +12,11 @@ pub const MASK: &str = "[masked]";
 /// Shorter values are not masked: they would hit ordinary words.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Secrets that an operator typed shorter than this are only hidden where they stand alone.
+/// What an operator typed that is shorter than this is not hidden: it would hit ordinary words and numbers.
 const MIN_LEARNT_BYTES: usize = 4;
+
+/// So many values are hidden at most: each of them is looked for in all that is written.
+const MOST_LEARNT: usize = 64;
 
 /// Those shorter than this are not masked in files, whose paths and words they would hit.
 const MIN_LEARNT_IN_FILES: usize = 6;
@@ -31,13 +34,23 @@ pub struct Masker {
 pub struct Learnt(Arc<RwLock<Vec<SecretString>>>);
 
 impl Learnt {
-    /// Hides a value from now on. An empty one is none.
-    pub fn add(&self, secret: &str) {
+    /// Hides a value from now on, with and without the blanks at its ends. One shorter than 4 bytes is none. Whether
+    /// it could be taken: of values that are hidden there are 64 at most.
+    #[must_use]
+    pub fn add(&self, secret: &str) -> bool {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if !secret.is_empty() && all.iter().all(|known| known.expose_secret() != secret) {
-            all.push(secret.into());
-            all.sort_by_key(|known| std::cmp::Reverse(known.expose_secret().len()));
+        let forms = [secret, secret.trim()];
+        for form in forms.into_iter().filter(|form| form.len() >= MIN_LEARNT_BYTES) {
+            if all.iter().any(|known| known.expose_secret() == form) {
+                continue;
+            }
+            if all.len() >= MOST_LEARNT {
+                return false;
+            }
+            all.push(form.into());
         }
+        all.sort_by_key(|known| std::cmp::Reverse(known.expose_secret().len()));
+        true
     }
 
     /// Wipes them all.
@@ -67,8 +80,7 @@ impl Learnt {
             let places = bytes.find_iter(secret).map(|at| (at, at + secret.len()));
             // The longest are looked for first: what lies in one of them is hidden already.
             let free = |&(start, end): &(usize, usize)| {
-                let apart = secret.len() >= MIN_LEARNT_BYTES || stands_alone(bytes, start, end);
-                apart && found.iter().all(|&(from, to)| end <= from || to <= start)
+                found.iter().all(|&(from, to)| end <= from || to <= start)
             };
             let places: Vec<_> = places.filter(free).collect();
             found.extend(places);
@@ -77,23 +89,16 @@ impl Learnt {
         found
     }
 
-    /// How many bytes at the end of `bytes` may be the beginning of a secret, or of one more character that
-    /// tells whether a short one stands alone.
+    /// How many bytes at the end of `bytes` may be the beginning of a secret.
     pub fn begun(&self, bytes: &[u8]) -> usize {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let begun = |secret: &SecretString| {
             let secret = secret.expose_secret().as_bytes();
-            let whole = secret.len() - usize::from(secret.len() >= MIN_LEARNT_BYTES);
-            (1..=whole.min(bytes.len())).rev().find(|&length| bytes.ends_with(&secret[..length]))
+            let part = secret.len().saturating_sub(1);
+            (1..=part.min(bytes.len())).rev().find(|&length| bytes.ends_with(&secret[..length]))
         };
         all.iter().filter_map(begun).max().unwrap_or(0)
     }
-}
-
-fn stands_alone(bytes: &[u8], start: usize, end: usize) -> bool {
-    let word =
-        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80);
-    !word(start.checked_sub(1).and_then(|before| bytes.get(before))) && !word(bytes.get(end))
 }
 
 impl std::fmt::Debug for Learnt {
@@ -218,26 +223,36 @@ mod tests {
     fn what_is_learnt_later_is_masked_by_every_clone() {
         let masker = Masker::new(["sk-12345678".into()]);
         let clone = masker.clone();
-        masker.learnt().add("hunter2");
-        masker.learnt().add("hunter2-long");
-        masker.learnt().add("a1");
-        masker.learnt().add("");
-        assert_eq!(&*clone.mask(b"hunter2-long a1 hunter2"), b"[masked] a1 [masked]");
+        for secret in ["hunter2", "hunter2-long", " pad 4 ", "a12", "", "   a  "] {
+            assert!(masker.learnt().add(secret));
+        }
+        assert_eq!(&*clone.mask(b"hunter2-long a12 hunter2"), b"[masked] a12 [masked]");
         assert_eq!(
             &*clone.mask_json(br#"{"hunter2":"my hunter2"}"#),
             br#"{"hunter2":"my [masked]"}"#
         );
         let learnt = clone.learnt();
         assert_eq!(
-            learnt.hide("hunter2-long, a1; ba1 hunter22"),
-            "[masked], [masked]; ba1 [masked]2"
+            learnt.hide("hunter2-long, a12; pad 4, hunter22"),
+            "[masked], a12; [masked], [masked]2"
         );
         assert_eq!(learnt.begun(b"x hunt"), 4);
         assert_eq!(learnt.begun(b"x hunter2"), 7, "the longer one may follow");
-        assert_eq!((learnt.begun(b"x a1"), learnt.begun(b"x")), (2, 0));
+        assert_eq!((learnt.begun(b"x a1"), learnt.begun(b"x")), (0, 0));
         assert!(!format!("{masker:?} {learnt:?}").contains("hunter"));
         learnt.clear();
         assert_eq!(&*masker.mask(b"hunter2"), b"hunter2");
+    }
+
+    #[test]
+    fn what_is_learnt_has_an_end() {
+        let learnt = Learnt::default();
+        for number in 0..MOST_LEARNT {
+            assert!(learnt.add(&format!("secret-{number}")));
+        }
+        assert!(!learnt.add("one-more"));
+        assert!(learnt.add("secret-0") && learnt.add("ab"), "nothing more is kept for these");
+        assert_eq!(learnt.hide("one-more secret-63"), "one-more [masked]");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -49,7 +50,10 @@ impl Runs {
         let dir = self.dir.join(run.as_str());
         // It gets its name only when it is locked: a cleaner never finds it without its owner.
         let hidden = self.dir.join(format!("{COMING}{run}"));
-        fs::create_dir_all(&hidden).map_err(|error| JournalError::io("create", &hidden, error))?;
+        // Prompts, answers and diffs are for nobody's eyes but the user's.
+        let made = fs::create_dir_all(&self.dir)
+            .and_then(|()| fs::DirBuilder::new().mode(0o700).create(&hidden));
+        made.map_err(|error| JournalError::io("create", &hidden, error))?;
         let lock = RunLock::take(&run, &hidden)?;
         fs::rename(&hidden, &dir).map_err(|error| JournalError::io("create", &dir, error))?;
         RunDir::with(run, dir, masker, Some(lock))
@@ -381,6 +385,10 @@ mod tests {
         let names: Vec<_> =
             fs::read_dir(runs.dir()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names, [run.id().as_str()]);
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &fs::metadata(runs.dir().join(&names[0])).unwrap().permissions(),
+        );
+        assert_eq!(mode & 0o077, 0, "nobody else reads in it");
         let other = runs.find(run.id().as_str()).unwrap();
         assert!(matches!(Runs::take(other, Masker::default()), Err(JournalError::Live { .. })));
         assert!(run.is_blank() && run.path().join(JOURNAL).is_file());

@@ -192,7 +192,10 @@ impl DuelDesk {
             return Ok(Duel { result: DuelResult::Void { reason }, ..duel });
         }
         if let Some(runs) = self.runs(&test, of.finalists).await? {
-            duel.result = duel_result(&of.pair, &runs);
+            let flags = |id: &CandidateId| {
+                of.finalists.iter().find(|one| one.id == *id).map_or(&[][..], |one| &one.flags)
+            };
+            duel.result = duel_result(&of.pair, &runs, flags);
             duel.runs = runs;
         }
         Ok(duel)

@@ -4,9 +4,10 @@
 
 use super::models::{models_of, others, pricing};
 use crate::config::Config;
-use crate::model::{Cost, ModelRef, NestedLimits, Plan, WorkerLimits};
+use crate::model::{Cost, Lane, MicroUsd, ModelRef, NestedLimits, Plan, WorkerLimits};
+use serde::Serialize;
 
-/// Input tokens that a call is priced with in an estimate, when no limit says otherwise.
+/// Input tokens that a call is priced with in an estimate.
 const ESTIMATE_INPUT_TOKENS: u64 = 100_000;
 
 /// The models of a plan whose price is not known, so that no budget can be kept with them.
@@ -54,24 +55,52 @@ pub(super) fn counted_by_tokens(plan: &Plan, config: &Config) -> Vec<String> {
 }
 
 /// The most that a plan can ask for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Estimate {
     /// Model calls, retries of failed ones left out.
     pub calls: u64,
-    /// What they cost when every call has `input_tokens_per_call` and the largest answer.
+    /// What they cost when every call has `input_tokens_per_call` and the largest answer, and every worker
+    /// ends at its own limits.
     pub cost: Cost,
-    /// The most input tokens that a call is priced with: those of its worker's ceiling, where it has one.
+    /// The input tokens that a call is priced with.
     pub input_tokens_per_call: u64,
+    /// The lanes, in the plan's order.
+    pub lanes: Vec<LaneEstimate>,
+}
+
+/// The most that a lane can ask for.
+#[derive(Clone, Debug, Serialize)]
+pub struct LaneEstimate {
+    /// Its name.
+    pub lane: String,
+    /// Model calls of all its workers.
+    pub most_calls: u64,
+    /// What they cost.
+    pub most_cost: Cost,
+    /// The limit that ends its workers before that many calls at that price, if one does.
+    pub stopped_by: Option<Stopper>,
+}
+
+/// A limit of a worker that bounds what it costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", content = "most", rename_all = "snake_case")]
+pub enum Stopper {
+    /// Money, in millionths of a US dollar.
+    Budget(MicroUsd),
+    /// Tokens, in and out.
+    Tokens(u64),
 }
 
 /// Calls and cost of a plan at most. `given` is the number of diffs made elsewhere.
 pub fn estimate(plan: &Plan, config: &Config, given: usize) -> Estimate {
-    let mut total = Estimate { calls: 0, cost: Cost::default(), input_tokens_per_call: 0 };
+    let mut total = Estimate {
+        calls: 0,
+        cost: Cost::default(),
+        input_tokens_per_call: ESTIMATE_INPUT_TOKENS,
+        lanes: Vec::new(),
+    };
     for lane in &plan.lanes {
-        let limits = plan.limits_of(lane);
-        let calls = u64::from(lane.attempts) * calls_of(&limits, &plan.workers.nested);
-        // Whoever can't answer may fail at its last call, and the next one begins anew.
-        models_of(lane).for_each(|model| total.add(config, &limits, model, calls));
+        total.work(lane_estimate(plan, lane, config));
     }
     let limits = &plan.worker_limits;
     let candidates =
@@ -117,19 +146,75 @@ fn calls_of(limits: &WorkerLimits, nested: &NestedLimits) -> u64 {
     of(limits.max_tool_iterations) + subtasks * of(nested.turns)
 }
 
+/// A lane at most: as many calls as its turns allow, and no more than its tokens and its budget do.
+fn lane_estimate(plan: &Plan, lane: &Lane, config: &Config) -> LaneEstimate {
+    let limits = plan.limits_of(lane);
+    let workers = u64::from(lane.attempts);
+    let calls = workers * calls_of(&limits, &plan.workers.nested);
+    let mut found = LaneEstimate {
+        lane: lane.name.clone(),
+        most_calls: 0,
+        most_cost: Cost::default(),
+        stopped_by: None,
+    };
+    // Whoever can't answer may fail at its last call, and the next one begins anew, with its own tokens.
+    for model in models_of(lane) {
+        found.most_calls += calls;
+        let mut most = call_cost(config, &limits, model).map(|each| each.saturating_mul(calls));
+        if let Some(tokens) = limits.max_tokens
+            && let Some(bound) = token_cost(config, model, tokens)
+            && most.is_some_and(|most| bound.saturating_mul(workers) < most)
+        {
+            most = Some(bound.saturating_mul(workers));
+            found.stopped_by = Some(Stopper::Tokens(tokens));
+        }
+        add(&mut found.most_cost, most);
+    }
+    // The models of a lane share one budget.
+    if let Some(budget) = limits.budget {
+        let bound = budget.0.saturating_mul(workers);
+        if bound < found.most_cost.known.0 {
+            found.most_cost.known.0 = bound;
+            found.stopped_by = Some(Stopper::Budget(budget));
+        }
+    }
+    found
+}
+
+/// The most that one call can cost, in millionths of a dollar; `None` without a price.
+fn call_cost(config: &Config, limits: &WorkerLimits, model: &ModelRef) -> Option<u64> {
+    let output = u64::from(limits.max_output_tokens);
+    most_cost(config, model, ESTIMATE_INPUT_TOKENS, output)
+}
+
+/// The most that so many tokens can cost: all of the dearer kind.
+fn token_cost(config: &Config, model: &ModelRef, tokens: u64) -> Option<u64> {
+    most_cost(config, model, tokens, 0).max(most_cost(config, model, 0, tokens))
+}
+
+fn most_cost(config: &Config, model: &ModelRef, input: u64, output: u64) -> Option<u64> {
+    let provider = config.provider(&model.provider).ok()?;
+    pricing(provider).most(&model.model, input, output).map(|most| most.0)
+}
+
+fn add(cost: &mut Cost, most: Option<u64>) {
+    match most {
+        Some(most) => cost.known.0 = cost.known.0.saturating_add(most),
+        None => cost.partly_unknown = true,
+    }
+}
+
 impl Estimate {
+    fn work(&mut self, lane: LaneEstimate) {
+        self.calls += lane.most_calls;
+        add(&mut self.cost, Some(lane.most_cost.known.0));
+        self.cost.partly_unknown |= lane.most_cost.partly_unknown;
+        self.lanes.push(lane);
+    }
+
     fn add(&mut self, config: &Config, limits: &WorkerLimits, model: &ModelRef, calls: u64) {
         self.calls += calls;
-        let input = limits.max_tokens.unwrap_or(ESTIMATE_INPUT_TOKENS);
-        self.input_tokens_per_call = self.input_tokens_per_call.max(input);
-        let output = u64::from(limits.max_output_tokens);
-        let provider = config.provider(&model.provider).ok();
-        let most = provider.and_then(|each| pricing(each).most(&model.model, input, output));
-        match most {
-            Some(each) => {
-                self.cost.known.0 = self.cost.known.0.saturating_add(each.0.saturating_mul(calls))
-            }
-            None => self.cost.partly_unknown = true,
-        }
+        let each = call_cost(config, limits, model);
+        add(&mut self.cost, each.map(|each| each.saturating_mul(calls)));
     }
 }

@@ -4,21 +4,21 @@
 //! gate a tree, the memory answers instead if the journal holds the answer. Never here: decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
 
 use super::Attempt;
 use super::frame::Frame;
+use super::kept::KeptAttempt;
+use super::limited::Limited;
 use crate::journal::{Artifacts, Entry, JournalError, LeftBehind, Read, RunDir};
-use crate::model::chat::{Delta, Message, ModelReply, ModelRequest, Purpose};
+use crate::model::chat::{Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Claim, Design, DuelRun, Enough, GateReport, LaneId, ModelRef, Resumption, RunEvent,
-    Steer, Stop, TreeId, Unanswered, Usage,
+    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Limit, Resumption, RunEvent, Steer,
+    Stop, TreeId, Usage,
 };
-use crate::provider::{Ask, ErrorClass, Provider, ProviderError};
+use crate::provider::{ErrorClass, ProviderError, RunCeiling};
 
 /// How much of the past holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ enum Outcome {
 }
 
 /// A provider's name and the request to it.
-type Asked = (String, ArtifactId);
+pub(super) type Asked = (String, ArtifactId);
 
 /// The past of a run. That of a new run is empty.
 #[derive(Debug, Default)]
@@ -53,6 +53,9 @@ pub struct Memory {
     asked: BTreeMap<LaneId, Asked>,
     /// The models that a lane under way has left behind, in order.
     left: BTreeMap<LaneId, Vec<LeftBehind>>,
+    /// All that a lane ever left behind.
+    ever_left: BTreeMap<LaneId, Vec<LeftBehind>>,
+    limited: Limited,
     attempts: BTreeMap<LaneId, ArtifactId>,
     base: Option<Vec<GateReport>>,
     gates: BTreeMap<TreeId, Vec<GateReport>>,
@@ -80,29 +83,6 @@ struct Reused {
     lanes: u32,
     /// What a replay asked for and the journal does not hold.
     missing: Vec<String>,
-}
-
-/// A worker run as it is kept.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptAttempt {
-    diff: ArtifactId,
-    answer: String,
-    claims: Vec<Claim>,
-    stop: Stop,
-    turns: u32,
-    usage: Usage,
-    millis: u64,
-    transcript: Vec<Message>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    fallback: Option<ModelRef>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    unanswered: Vec<Unanswered>,
-    #[serde(default)]
-    jobs_ended: u32,
-    #[serde(default)]
-    survivors: Vec<String>,
-    #[serde(default)]
-    healed: u32,
 }
 
 impl Memory {
@@ -135,13 +115,19 @@ impl Memory {
                         memory.charged.insert(asked.clone());
                     }
                     memory.spent.push((purpose.clone(), *usage));
+                    memory.limited.note(purpose, &asked, error.as_deref());
                     memory.remember(asked, reply.clone(), error.clone());
                 }
                 Entry::Fallback { lane, left } => {
                     memory.left.entry(lane.clone()).or_default().push(left.clone());
+                    memory.ever_left.entry(lane.clone()).or_default().push(left.clone());
                 }
                 Entry::Attempt { lane, attempt } => {
-                    memory.attempts.insert(lane.clone(), attempt.clone());
+                    let before = memory.attempts.insert(lane.clone(), attempt.clone());
+                    // A resume says again what it took over.
+                    if before.as_ref() != Some(attempt) {
+                        memory.limited.ended(lane);
+                    }
                     // What it left behind is in it. One that failed begins with its own model again.
                     memory.left.remove(lane);
                 }
@@ -186,6 +172,37 @@ impl Memory {
             self.artifact::<ModelRequest>(request)?;
         }
         Ok(())
+    }
+
+    /// Forgets how lanes ended that a ceiling of the run had ended which is raised now, so that they go on:
+    /// with the answers that they had. True where that gives anything to do: such a lane, or a refused call of
+    /// somebody else.
+    ///
+    /// # Errors
+    /// When the journal's artifacts can't be read.
+    pub fn raise(&mut self, raised: &[RunCeiling]) -> Result<bool, JournalError> {
+        let refused = |asked: &Asked| matches!(self.calls.get(asked), Some(Outcome::Failed(_)));
+        let others = self.limited.others.iter();
+        let mut found =
+            others.filter(|(_, by)| raised.contains(by)).any(|(asked, _)| refused(asked));
+        // Where enough were there, nobody works again.
+        if self.enough.is_some() {
+            return Ok(found);
+        }
+        for lane in self.limited.lanes_ended_by(raised) {
+            let Some(id) = self.attempts.get(&lane) else { continue };
+            let kept: KeptAttempt = self.artifact(id)?;
+            if kept.stop != (Stop::Limit { limit: Limit::Cost }) {
+                continue;
+            }
+            self.attempts.remove(&lane);
+            // It goes on with the model that it had come to.
+            let left = self.ever_left.get(&lane).map_or(&[][..], Vec::as_slice);
+            let begun = left.len().saturating_sub(kept.unanswered.len());
+            self.left.insert(lane, left[begun..].to_vec());
+            found = true;
+        }
+        Ok(found)
     }
 
     /// Without what judges and synthesizer said: for other judges.
@@ -342,21 +359,7 @@ impl Memory {
             Some(artifacts) => artifacts.get(&kept.diff)?,
             None => Vec::new(),
         };
-        Ok(Attempt {
-            diff,
-            answer: kept.answer,
-            claims: kept.claims,
-            stop: kept.stop,
-            turns: kept.turns,
-            usage: kept.usage,
-            millis: kept.millis,
-            transcript: kept.transcript,
-            fallback: kept.fallback,
-            unanswered: kept.unanswered,
-            jobs_ended: kept.jobs_ended,
-            survivors: kept.survivors,
-            healed: kept.healed,
-        })
+        Ok(kept.attempt(diff))
     }
 
     /// Why the fan-out had ended early, if it had.
@@ -420,7 +423,7 @@ impl Memory {
         }
     }
 
-    fn call(&self, asked: &Asked) -> Option<Result<ModelReply, ProviderError>> {
+    pub(super) fn call(&self, asked: &Asked) -> Option<Result<ModelReply, ProviderError>> {
         match self.calls.get(asked)? {
             Outcome::Reply(reply) => {
                 self.reused().calls.insert(asked.clone());
@@ -439,112 +442,15 @@ impl Memory {
 impl Memory {
     /// A reply whose cost is not wholly known where a try before it may have been charged: the retries say
     /// so as they happen, and it is still so when they are the past.
-    fn weighed(&self, asked: &Asked, mut reply: ModelReply) -> ModelReply {
+    pub(super) fn weighed(&self, asked: &Asked, mut reply: ModelReply) -> ModelReply {
         reply.usage.cost.partly_unknown |= self.charged.contains(asked);
         reply
     }
 }
 
 /// An error as the journal holds it: its class, a colon, its words.
-fn failure(text: &str) -> ProviderError {
+pub(super) fn failure(text: &str) -> ProviderError {
     let (class, message) = text.split_once(": ").unwrap_or(("", text));
     let class = ErrorClass::from_name(class).unwrap_or(ErrorClass::Protocol);
     ProviderError::new(class, message)
-}
-
-/// Keeps a worker run's end in the journal. One whose diff would be masked is not kept: what a resume
-/// took over would not be what the worker made.
-pub(super) fn keep_attempt(
-    dir: &RunDir,
-    lane: &LaneId,
-    attempt: &Attempt,
-) -> Result<(), JournalError> {
-    if !dir.artifacts().keeps_whole(&attempt.diff) {
-        return Ok(());
-    }
-    let kept = KeptAttempt {
-        diff: dir.artifacts().put(&attempt.diff)?,
-        answer: attempt.answer.clone(),
-        claims: attempt.claims.clone(),
-        stop: attempt.stop.clone(),
-        turns: attempt.turns,
-        usage: attempt.usage,
-        millis: attempt.millis,
-        transcript: attempt.transcript.clone(),
-        fallback: attempt.fallback.clone(),
-        unanswered: attempt.unanswered.clone(),
-        jobs_ended: attempt.jobs_ended,
-        survivors: attempt.survivors.clone(),
-        healed: attempt.healed,
-    };
-    let text = serde_json::to_vec(&kept)
-        .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;
-    let attempt = dir.artifacts().put(&text)?;
-    dir.append(&Entry::Attempt { lane: lane.clone(), attempt })
-}
-
-/// Answers from the memory what it knows, and asks `inner` the rest. It stands above the retries: of
-/// all tries of a call the journal's last word counts.
-pub(super) struct Remembering {
-    /// The provider's name.
-    pub(super) provider: String,
-    pub(super) inner: Arc<dyn Provider>,
-    pub(super) memory: Arc<Memory>,
-    pub(super) dir: RunDir,
-}
-
-impl Remembering {
-    /// Keeps a call that was refused without asking the server: a replay has to end the same way.
-    fn refused(&self, request: &ModelRequest, error: &ProviderError) -> Result<(), JournalError> {
-        let bytes = serde_json::to_vec(request)
-            .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
-        let (purpose, provider) = (request.purpose.clone(), self.provider.clone());
-        let request = self.dir.artifacts().put(&bytes)?;
-        self.dir.append(&Entry::CallBegan { purpose: purpose.clone(), provider, request })?;
-        self.dir.append(&Entry::CallEnded {
-            purpose,
-            reply: None,
-            error: Some(format!("{}: {error}", error.class.name())),
-            usage: Usage::default(),
-            maybe_charged: false,
-        })
-    }
-}
-
-impl Ask for Remembering {
-    async fn ask(
-        &self,
-        request: &ModelRequest,
-        sink: &mut (dyn FnMut(Delta) + Send),
-        cancel: &CancellationToken,
-    ) -> Result<ModelReply, ProviderError> {
-        // As it is named when it is journaled.
-        let name = serde_json::to_vec(request).map(|bytes| self.dir.artifacts().name(&bytes));
-        let asked = name.ok().map(|name| (self.provider.clone(), name));
-        if let Some(known) = asked.as_ref().and_then(|asked| self.memory.call(asked)) {
-            return known;
-        }
-        if self.memory.is_replay() {
-            let what = format!("a call of {} ({:?})", request.model, request.purpose);
-            self.memory.miss(what.clone());
-            return Err(ProviderError::new(
-                ErrorClass::Cancelled,
-                format!("{what} is not recorded"),
-            ));
-        }
-        let result = self.inner.call(request, sink, cancel).await;
-        let result = result.map(|reply| match &asked {
-            Some(asked) => self.memory.weighed(asked, reply),
-            None => reply,
-        });
-        if let Err(error) = &result
-            && error.unasked
-        {
-            self.refused(request, error).map_err(|error| {
-                let message = format!("the run's journal can't be written: {error}");
-                ProviderError::new(ErrorClass::Cancelled, message)
-            })?;
-        }
-        result
-    }
 }

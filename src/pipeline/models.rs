@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::PipelineError;
-use super::memory::{Memory, Remembering};
+use super::memory::Memory;
+use super::remembering::Remembering;
 use super::tell::Teller;
 use crate::config::{Config, DeadlineSettings, Header, OutputLimit, ProviderConfig, Setting};
 use crate::fanout::lane_runs;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::assemble::assignment;
+use super::cautions::any_masked_diff;
 use super::choosing::{Desks, admit, judging, weigh};
 use super::design::design;
 use super::frame::Frame;
@@ -26,7 +27,7 @@ use futures_util::future::BoxFuture;
 /// Derives the decision again and says how it differs from the record's: in nothing, if all is well.
 ///
 /// # Errors
-/// When the run's record was decided by other rules, or can't be read.
+/// When the run's record was decided by other rules, can't be read, or holds a diff with masked secrets.
 pub async fn replay(
     frame: Frame,
     memory: Memory,
@@ -39,6 +40,11 @@ pub async fn replay(
             "the run was decided by version {} of the rules, and this bakeoff has version {RULES_VERSION}; \
              replay it with the engine {} that made it",
             recorded.rules, recorded.engine
+        )));
+    }
+    if let Some(masked) = any_masked_diff(recorded) {
+        return Err(PipelineError::Config(format!(
+            "the run can't be derived again, because its record does not hold all that it was decided by: {masked}"
         )));
     }
     let paths = StorePaths { cache: cache.to_owned(), run: dir.path().to_owned() };

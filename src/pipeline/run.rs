@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::cautions::{SECRET_IN_DIFF, secret_in_diff};
 use super::decide::{Standing, exit_of, gated, no_survivor, none, only_survivor};
 use super::early::Early;
 use super::memory::Memory;
@@ -281,6 +282,9 @@ impl<'a> Run<'a> {
             Some(tree) => (self.stands_for(tree, &candidate), Some(self.canonical(tree)?)),
             None => (None, None),
         };
+        if !self.dir.artifacts().keeps_whole(diff) {
+            self.warn(SECRET_IN_DIFF, secret_in_diff(&candidate.id));
+        }
         if !was_told {
             self.tell_admitted(&candidate.id, &candidate.lane, &admission);
         }

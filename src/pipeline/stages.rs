@@ -8,7 +8,7 @@ use super::decide::{Judged, Standing};
 use super::digest::{digest, winner};
 use super::duels::current;
 use super::early::{Arrival, Early, saved, watch};
-use super::memory::keep_attempt;
+use super::kept::keep_attempt;
 use super::run::{Run, refused};
 use super::{Aside, Attempt, Failed, PipelineError, Survivor};
 use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};

@@ -76,6 +76,31 @@ enum Whose {
     Lane,
 }
 
+/// A ceiling of the whole run that a call did not fit under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RunCeiling {
+    /// That of money.
+    Money,
+    /// That of tokens.
+    Tokens,
+}
+
+/// How the refusal of a ceiling begins. Journals hold it, and a resume reads it there.
+const REFUSES_MONEY: &str = "the budget of ";
+const REFUSES_TOKENS: &str = "the ceiling of ";
+
+impl RunCeiling {
+    /// The run's ceiling that refused a call, by the message of its [`ErrorClass::Budget`] error; `None`
+    /// where it was a worker's own, or a price that is not known.
+    pub fn of(message: &str) -> Option<Self> {
+        match message {
+            _ if message.starts_with(REFUSES_MONEY) => Some(Self::Money),
+            _ if message.starts_with(REFUSES_TOKENS) => Some(Self::Tokens),
+            _ => None,
+        }
+    }
+}
+
 impl Ledger {
     /// A ledger with hard ceilings.
     pub fn new(ceilings: Ceilings) -> Self {
@@ -168,15 +193,15 @@ fn payer(purpose: &Purpose) -> Option<LaneId> {
 
 fn no_money(whose: Whose, ceiling: Ceiling, most: Amount, account: &LedgerTotals) -> ProviderError {
     let (what, flag) = match whose {
-        Whose::Run => ("the budget", "--budget"),
-        Whose::Lane => ("the worker's budget", "--lane-budget` or the lane's `budget_usd"),
+        Whose::Run => (REFUSES_MONEY, "--budget"),
+        Whose::Lane => ("the worker's budget of ", "--lane-budget` or the lane's `budget_usd"),
     };
     let held = match account.held.money {
         MicroUsd(0) => String::new(),
         held => format!(", up to {held} of calls whose cost is not known"),
     };
     let message = format!(
-        "{what} of {} does not allow a call that may cost {}: {} are spent{held}; raise `{flag}` or lower \
+        "{what}{} does not allow a call that may cost {}: {} are spent{held}; raise `{flag}` or lower \
          the largest answer",
         ceiling.money.unwrap_or_default(),
         most.money,
@@ -191,7 +216,7 @@ fn no_tokens(ceiling: Ceiling, most: Amount, account: &LedgerTotals) -> Provider
         held => format!(", up to {held} of calls that nobody counted"),
     };
     let message = format!(
-        "the ceiling of {} tokens does not allow a call that may use {}: {} are used{held}; raise \
+        "{REFUSES_TOKENS}{} tokens does not allow a call that may use {}: {} are used{held}; raise \
          `--max-tokens` or lower the largest answer",
         ceiling.tokens.unwrap_or_default(),
         most.tokens,

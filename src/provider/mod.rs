@@ -35,7 +35,7 @@ pub use account::{Amount, Ceiling, LedgerTotals};
 pub use circuit::{Circuit, CircuitPolicy};
 pub use endpoint::{Deadlines, Endpoint, OutputLimitField};
 pub use error::{ErrorClass, ProviderError};
-pub use ledger::{Ceilings, Ledger, Metered};
+pub use ledger::{Ceilings, Ledger, Metered, RunCeiling};
 pub use prices::{Price, Pricing};
 pub use rate::RateGate;
 pub use retry::{RetryPolicy, Retrying};
@@ -57,6 +57,20 @@ pub trait Provider: Send + Sync {
         sink: &'a mut (dyn FnMut(Delta) + Send),
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<ModelReply, ProviderError>>;
+
+    /// What a caller has instead of a call that it does not make, for `error`: the answer where one is known
+    /// already, else the error. A journal keeps it, so that a replay ends the same way.
+    ///
+    /// # Errors
+    /// `error`, or the one that the journal holds for this request.
+    fn instead(
+        &self,
+        request: &ModelRequest,
+        error: ProviderError,
+    ) -> Result<ModelReply, ProviderError> {
+        let _ = request;
+        Err(error)
+    }
 }
 
 /// A provider that is written as one async function, which is all that most of them are.
@@ -68,6 +82,15 @@ pub(crate) trait Ask: Send + Sync {
         sink: &mut (dyn FnMut(Delta) + Send),
         cancel: &CancellationToken,
     ) -> impl Future<Output = Result<ModelReply, ProviderError>> + Send;
+
+    /// As [`Provider::instead`].
+    fn instead_of(
+        &self,
+        _: &ModelRequest,
+        error: ProviderError,
+    ) -> Result<ModelReply, ProviderError> {
+        Err(error)
+    }
 }
 
 impl<T: Ask> Provider for T {
@@ -78,6 +101,14 @@ impl<T: Ask> Provider for T {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<ModelReply, ProviderError>> {
         self.ask(request, sink, cancel).boxed()
+    }
+
+    fn instead(
+        &self,
+        request: &ModelRequest,
+        error: ProviderError,
+    ) -> Result<ModelReply, ProviderError> {
+        self.instead_of(request, error)
     }
 }
 

@@ -146,6 +146,11 @@ fn a_test_that_does_not_count_changes_nothing() {
         ("a syntax error", test("tests/duel.sh", &["if then"]), "can't be loaded"),
         ("Python that does not parse", test("tests/duel.py", &["def x(:"]), "does not parse"),
         (
+            "a test that ends its runner",
+            test("tests/duel.sh", &["kill -9 $$"]),
+            "the test's process was killed: by the test",
+        ),
+        (
             "a missing tool",
             test("tests/duel.sh", &["no-such-tool-anywhere"]),
             "could not be started",
@@ -193,14 +198,15 @@ const RIGHT: &str = "def add(a, b):\n    return sum((a, b))\n";
 /// Right only while a test of a duel is there.
 const DETECTS: &str = "import os\n\n\ndef add(a, b):\n    if os.path.exists(\"tests\"):\n        return a + b\n    return a + b if b > 0 else a\n";
 
+const PYTHON: &str = "[duels]\ncommand = \"/usr/bin/python3 {path}\"\n";
+
 fn python(one: &str, two: &str) -> Place {
     let place = Place::new();
     place.write("calc.py", "def add(a, b):\n    return a\n");
     place.write("check.sh", "/usr/bin/python3 -c 'import calc'\n");
     place.write("test.sh", "/usr/bin/python3 -c 'import calc; assert calc.add(1, 2) == 3'\n");
     place.commit("calc");
-    let command = "[duels]\ncommand = \"/usr/bin/python3 {path}\"\n";
-    place.configure(GATES, &format!("{JUDGES}{command}{LANES}"));
+    place.configure(GATES, &format!("{JUDGES}{PYTHON}{LANES}"));
     let worker = |lane: &str, text: &str| {
         let text = toml::Value::String(text.to_owned());
         format!(
@@ -239,6 +245,56 @@ fn a_candidate_that_detects_the_test_does_no_better_than_its_evidence() {
     assert_eq!(duels(&record)[0]["result"], json!({"kind": "alike", "pass": true}));
     assert_eq!(record["ballots"].as_array().unwrap().len(), 4);
     assert_eq!(record["decision"]["outcome"]["reason"], "no_confident_choice");
+}
+
+#[test]
+fn a_candidate_gains_nothing_by_a_test_that_it_may_have_tricked() {
+    // Its rival is wrong, too, so that it would be told apart by its trick.
+    let looks = "import os\n\n\ndef add(a, b):\n    if os.path.exists(\"tests/duel_add.py\"):\n        return a + b\n    return a + b if b > 0 else a\n";
+    let ends =
+        "import os\n\n\ndef add(a, b):\n    if b < 0:\n        os._exit(0)\n    return a + b\n";
+    for (trick, flag) in [(looks, "detects-tests"), (ends, "ends-the-process")] {
+        let place = python(trick, WRONG);
+        run(&place, &[]).exits(1);
+        let record = place.record();
+        let duel = &duels(&record)[0];
+        assert_eq!(duel["runs"][1]["ends"][0], "passed", "{duel:#}");
+        assert_eq!(duel["runs"][2]["ends"][0], "failed", "{duel:#}");
+        let reason = duel["result"]["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("c1") && reason.contains(flag), "{}", duel["result"]);
+        assert_eq!(record["ballots"].as_array().unwrap().len(), 4, "nobody voted anew");
+        let evidence = record["decision"]["evidence"].to_string();
+        assert!(!evidence.contains("duel 1"), "{evidence}");
+        assert_eq!(record["decision"]["outcome"]["kind"], "no_winner");
+        place.run(["show"]).prints(&[flag]);
+        place.run(["replay"]).exits(0);
+    }
+}
+
+#[test]
+fn a_command_of_its_own_speaks_by_its_exit_where_the_test_command_names_tests() {
+    let place = python(WRONG, RIGHT);
+    let suite = "import unittest\nimport calc\n\n\nclass T(unittest.TestCase):\n    def test_add(self):\n        \
+                 self.assertEqual(calc.add(1, 0), 1)\n";
+    place.write("test_calc.py", suite);
+    place.commit("suite");
+    let gates = "[gates]\ntest = \"/usr/bin/python3 -m unittest -v\"\n";
+    place.configure(gates, &format!("{JUDGES}{PYTHON}{LANES}"));
+    run(&place, &["--no-check"]).exits(0);
+    let record = place.record();
+    let told = json!({"kind": "told", "passes": "c2", "fails": "c1"});
+    assert_eq!(duels(&record)[0]["result"], told, "{:#}", record["duels"]);
+}
+
+#[test]
+fn a_command_for_duels_that_names_no_file_is_refused() {
+    for line in ["true", "", "  "] {
+        let place = place("", "");
+        let section = format!("[duels]\ncommand = \"{line}\"\n");
+        place.configure(GATES, &format!("{JUDGES}{section}{LANES}"));
+        let advice = ["`duels.command`", "a command with {path}", "without this key"];
+        place.run(["run", "x", "--dry-run"]).exits(2).says(&advice);
+    }
 }
 
 #[test]

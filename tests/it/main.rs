@@ -41,6 +41,7 @@ mod patch_oracle;
 mod patch_store;
 mod prefix;
 mod provider;
+mod raised;
 mod repo;
 mod resume;
 mod sandbox;

@@ -164,6 +164,53 @@ fn a_lane_has_limits_of_its_own() {
 }
 
 #[test]
+fn a_dry_run_costs_no_more_than_a_lanes_limits_allow() {
+    let bench = Bench::new();
+    let price = "[providers.own.prices]\none = { input = 1.0, output = 1.0 }\ntwo = { input = 1.0, output = 4.0 }\n\
+                 judge = { input = 1.0, output = 1.0 }\n";
+    let with = |own: &str, args: &[&str]| {
+        bench.configure(&bench.server.url(), &format!("attempts = 3\n{own}{price}"));
+        bench.run(&[&RUN[..], &["--dry-run"], args].concat()).exits(0)
+    };
+    let of_two = |own: &str| {
+        let plan = with(own, &["--json"]).json();
+        assert_eq!(plan["priced_input_tokens_per_call"], 100_000);
+        (plan["lanes"][1]["most_cost"]["known"].as_u64().unwrap(), plan["lanes"][1].clone(), plan)
+    };
+    let (usual, row, plan) = of_two("turns = 200\n");
+    assert!(usual > 60_000_000 && row["stopped_by"].is_null(), "{row}");
+    let others = plan["most_cost"]["known"].as_u64().unwrap() - usual;
+    // The dearer kind of token, three times.
+    let (tokens, row, _) = of_two("turns = 200\ntokens = 2000000\n");
+    assert_eq!(
+        (tokens, &row["stopped_by"]),
+        (24_000_000, &json!({"kind": "tokens", "most": 2_000_000}))
+    );
+    let (budget, row, plan) = of_two("turns = 200\ntokens = 2000000\nbudget_usd = 2.5\n");
+    assert_eq!(
+        (budget, &row["stopped_by"]),
+        (7_500_000, &json!({"kind": "budget", "most": 2_500_000}))
+    );
+    assert_eq!(plan["most_cost"]["known"].as_u64().unwrap(), others + 7_500_000);
+    assert_eq!(of_two("turns = 200\ntokens = 900000000\n").0, usual, "no limit makes it dearer");
+    let tight = "tokens = 2000000\nbudget_usd = 2.5\n";
+    with(tight, &["--max-tokens", "5000000"]).prints(&[
+        "each worker of two stops at its budget of $2.5000; --max-tokens stops the run at 5,000,000 tokens",
+    ]);
+    with("tokens = 2000000\n", &[]).prints(&["each worker of two stops at 2,000,000 tokens"]);
+}
+
+#[test]
+fn a_budget_that_is_too_large_is_told_so() {
+    let bench = Bench::new();
+    bench.run(&[&RUN[..], &["--budget", "1e30"]].concat()).exits(2).says(&["too large"]);
+    bench.run(&[&RUN[..], &["--lane-budget", "-1"]].concat()).exits(2).says(&["above 0"]);
+    bench.configure(&bench.server.url(), "budget_usd = 1e300\n");
+    let done = bench.run(&RUN).exits(2).says(&["a smaller number"]);
+    assert!(!done.err.contains("at least 0"), "{}", done.err);
+}
+
+#[test]
 fn a_lane_has_a_time_limit_of_its_own() {
     let bench = Bench::new();
     let server = Server::start(|request| match request.json()["model"].as_str() {

@@ -178,7 +178,7 @@ fn runs(ends: [&[TestEnd]; 3]) -> Vec<DuelRun> {
 fn a_duel_counts_only_when_it_is_valid() {
     use TestEnd::{Failed, NotRun, Passed};
     let pair = ["c1", "c2"].map(CandidateId::new);
-    let of = |ends| result(&pair, &runs(ends));
+    let of = |ends| result(&pair, &runs(ends), |_| &[]);
     let (p, f) = (&[Passed, Passed][..], &[Failed, Failed][..]);
     let told = |passes: usize, fails: usize| DuelResult::Told {
         passes: pair[passes].clone(),
@@ -200,6 +200,80 @@ fn a_duel_counts_only_when_it_is_valid() {
     void([f, p, &[NotRun]], "c2");
     let mut broken = runs([f, p, &[NotRun]]);
     broken[2].why = Some("no tool".to_owned());
-    let DuelResult::Void { reason } = result(&pair, &broken) else { panic!() };
+    let DuelResult::Void { reason } = result(&pair, &broken, |_| &[]) else { panic!() };
     assert_eq!(reason, "on c2: no tool");
+}
+
+#[test]
+fn a_tell_for_a_candidate_that_may_have_tricked_the_test_does_not_count() {
+    use TestEnd::{Failed, Passed};
+    let pair = ["c1", "c2"].map(CandidateId::new);
+    let (p, f) = (&[Passed, Passed][..], &[Failed, Failed][..]);
+    let flag = |code: &str| [Flag { code: code.to_owned(), path: None, detail: String::new() }];
+    for code in ["detects-tests", "ends-the-process", "fits-tests", "imitates-a-runner"] {
+        let on_first = flag(code);
+        let flags = |id: &CandidateId| if *id == pair[0] { &on_first[..] } else { &[] };
+        let DuelResult::Void { reason } = result(&pair, &runs([f, p, f]), flags) else {
+            panic!("{code}")
+        };
+        assert!(reason.contains("c1") && reason.contains(code), "{reason}");
+        // Against it the same flag says nothing.
+        let told = DuelResult::Told { passes: pair[1].clone(), fails: pair[0].clone() };
+        assert_eq!(result(&pair, &runs([f, f, p]), flags), told);
+        let alike = DuelResult::Alike { pass: true };
+        assert_eq!(result(&pair, &runs([f, p, p]), flags), alike);
+    }
+    // Flags that make no test pass are for other readers.
+    let other = flag("suppresses-checks");
+    let told = DuelResult::Told { passes: pair[0].clone(), fails: pair[1].clone() };
+    assert_eq!(result(&pair, &runs([f, p, f]), |_| &other), told);
+}
+
+#[test]
+fn a_test_of_go_that_fails_is_told_from_one_that_is_not_built() {
+    let go = |status, output: &str| run("go test ./...", status, output);
+    let good = go(0, "ok  \texample.com/c\t0.002s\n");
+    let failed = go(
+        1,
+        "--- FAIL: TestLow (0.00s)\n    duel_test.go:7: got -5\nFAIL\nFAIL\texample.com/c\t0.002s\nFAIL\n",
+    );
+    let broken = go(
+        1,
+        "# example.com/c\n./duel_test.go:6:5: undefined: Clamp\nFAIL\texample.com/c [build failed]\nFAIL\n",
+    );
+    for alone in [false, true] {
+        let end_of = |run: &Outcome, base| end(run, Some(&good), alone, base);
+        assert_eq!(end_of(&good, false), Ok(TestEnd::Passed));
+        assert_eq!(end_of(&failed, false), Ok(TestEnd::Failed));
+        assert!(end_of(&broken, false).unwrap_err().contains("does not compile"));
+        assert_eq!(end_of(&broken, true), Ok(TestEnd::Failed));
+    }
+}
+
+#[test]
+fn a_command_of_its_own_need_not_name_tests_where_the_test_command_does() {
+    let before = pytest(0, "PASSED t.py::a");
+    let alone = |run: &Outcome| end(run, Some(&before), true, false);
+    let quiet = "python3 -m pytest -q d.py";
+    assert_eq!(alone(&run(quiet, 0, ".\n1 passed in 0.01s\n")), Ok(TestEnd::Passed));
+    let summary = "F\n=== short test summary info ===\nFAILED d.py::test_low - assert -5 == 0\n1 failed in 0.02s\n";
+    assert_eq!(alone(&run(quiet, 1, summary)), Ok(TestEnd::Failed));
+    for line in ["python3 d.py", "sh d.sh"] {
+        assert_eq!(alone(&run(line, 0, "")), Ok(TestEnd::Passed));
+        assert_eq!(alone(&run(line, 1, "AssertionError\n")), Ok(TestEnd::Failed));
+    }
+    // A runner that found nothing to run has shown nothing.
+    let none = run("python3 -m unittest d.py", 0, "\nRan 0 tests in 0.000s\n\nOK\n");
+    assert!(alone(&none).unwrap_err().contains("did not run it"));
+}
+
+#[test]
+fn a_test_that_ends_its_runner_says_nothing_of_the_machine() {
+    let mut killed = run("python3 d.py", 0, "");
+    killed.status = JobStatus::Signalled(9);
+    for run in [killed, run("sh d.sh", 137, "")] {
+        let why = end(&run, None, true, true).unwrap_err();
+        assert!(why.starts_with("the test's process was killed: by the test"), "{why}");
+        assert!(!why.contains("most likely"), "{why}");
+    }
 }

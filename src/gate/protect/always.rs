@@ -27,11 +27,11 @@ pub fn is_equal_to_all(path: &str, old: &[u8], new: &[u8]) -> bool {
 /// Whether the body that begins here is nothing but a constant: on the line itself, or on the next.
 fn says_yes(lines: &[&str]) -> bool {
     let constant = |text: &str| {
-        let text = text.trim().trim_end_matches(['}', ';', ',', ')', ' ']);
+        let text = without_comment(text).trim().trim_end_matches(['}', ';', ',', ')', ' ']);
         let text = text.strip_prefix("return ").unwrap_or(text).trim();
         matches!(text, "True" | "true" | "1" | "Some(Ordering::Equal" | "Ordering::Equal")
     };
-    let head = lines[0];
+    let head = without_comment(lines[0]);
     let tail = [": ", "{ ", "=> ", "= "].iter().filter_map(|mark| head.rsplit_once(mark));
     if tail.map(|(_, body)| body).any(constant) {
         return true;
@@ -41,6 +41,12 @@ fn says_yes(lines: &[&str]) -> bool {
         !line.is_empty() && !line.starts_with(['#', '"', '\'']) && !line.starts_with("//")
     });
     opens && next.is_some_and(constant)
+}
+
+/// A line without what is said behind it.
+fn without_comment(line: &str) -> &str {
+    let marks = [" #", " //", " /*"].into_iter().filter_map(|mark| line.find(mark));
+    marks.min().map_or(line, |at| &line[..at])
 }
 
 #[cfg(test)]
@@ -53,6 +59,9 @@ mod tests {
             ("a.py", "class E(int):\n    __eq__ = lambda s, o: True\n"),
             ("a.py", "    def __eq__(self, other: object) -> bool:\n        return True\n"),
             ("a.py", "    def __eq__(self, other): return True\n"),
+            ("a.py", "class E(int):\n    __eq__ = lambda s, o: True  # type: ignore\n"),
+            ("a.py", "    def __eq__(self, o):  # noqa: D105\n        return True  # fine\n"),
+            ("a.ts", "  equals() { return true; } // always\n"),
             ("a.rs", "    fn eq(&self, _: &Self) -> bool {\n        true\n    }\n"),
             ("a.rs", "fn eq(&self, _: &T) -> bool { true }\n"),
             ("a.ts", "  equals() { return true; }\n"),

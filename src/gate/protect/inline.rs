@@ -94,6 +94,12 @@ pub fn asks_for_tests(text: &str) -> usize {
         .sum()
 }
 
+/// A file's text without the tests in it.
+pub fn outside_of_tests(text: &str) -> String {
+    let code = items(text).into_iter().map(|at| &text[at]);
+    code.filter(|item| test_name(item).is_none()).collect()
+}
+
 /// What a test item is called (`mod tests`, `fn adds`); `None` for other code.
 fn test_name(item: &str) -> Option<String> {
     let body = after_attributes(item);

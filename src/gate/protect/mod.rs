@@ -14,6 +14,7 @@ mod depend;
 mod fits;
 mod inline;
 mod jsonc;
+mod looks;
 mod merge;
 mod moved;
 mod resolve;

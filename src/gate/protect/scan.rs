@@ -2,7 +2,7 @@
 //! stand in Rust's source files.
 
 use super::tree::{Change, Leaf};
-use super::{ChangedTest, StoreError, Work, always, fits, inline, suppress, tree};
+use super::{ChangedTest, StoreError, Work, always, fits, inline, looks, suppress, tree};
 
 impl Work<'_> {
     /// Only what it adds is looked at.
@@ -22,6 +22,10 @@ impl Work<'_> {
         };
         for (code, detail) in suppress::findings(path, &old, &new) {
             self.flag(code, path, detail);
+        }
+        if looks::at_tests(path, &old, &new) {
+            let detail = "looks whether files of tests are there".to_owned();
+            self.flag("detects-tests", path, detail);
         }
         if always::is_equal_to_all(path, &old, &new) {
             let detail = "adds a comparison that is always true".to_owned();

@@ -9,7 +9,8 @@ use super::words::{
     CHECKS, DETECTS, ENDS, GO, JUDGE, PYTHON, RUST, SCRIPT, STACK, TESTS, WHOLE_FILE, WORDS,
 };
 
-fn extension(path: &str) -> &str {
+/// What follows the last full stop of a file's name; empty where there is none.
+pub fn extension(path: &str) -> &str {
     path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("", |(_, end)| end)
 }
 

@@ -69,9 +69,26 @@ fn from_events(output: &str, events: &[Value]) -> Reading {
                 reading.fail(&format!("{package}.{test}"), package, "test failed");
             }
             (Some("fail"), None) => {
-                reading.errors.push(diagnostic("", package, 0, "package failed"));
+                // A package's end comes after those of its tests.
+                let named = reading.failed.iter().any(|test| test.path == package);
+                package_failed(&mut reading, package, named);
             }
             _ => {}
+        }
+    }
+    // A test that printed without a line feed has its outcome behind that, and no event of its own.
+    for event in events {
+        let package = event["Package"].as_str().unwrap_or("");
+        let line = event["Output"].as_str().unwrap_or("").trim_end();
+        let name = |word| Some(format!("{package}.{}", outcome(line, word)?));
+        let is_known = |name: &String| {
+            reading.passed.contains_key(name)
+                || reading.failed.iter().any(|each| each.code == *name)
+        };
+        if let Some(name) = name("--- FAIL: ").filter(|name| !is_known(name)) {
+            reading.fail(&name, package, "test failed");
+        } else if let Some(name) = name("--- PASS: ").filter(|name| !is_known(name)) {
+            reading.pass(name);
         }
     }
     reading.shown = Some(shown);
@@ -92,15 +109,24 @@ fn from_text(output: &str) -> Reading {
             for name in passed.drain(..) {
                 reading.pass(format!("{package}.{name}"));
             }
+            let named = !failed.is_empty() && !rest.ends_with(" failed]");
             for name in failed.drain(..) {
                 reading.fail(&format!("{package}.{name}"), package, "test failed");
             }
             if word.trim() == "FAIL" {
-                reading.errors.push(diagnostic("", package, 0, "package failed"));
+                package_failed(&mut reading, package, named);
             }
         }
     }
     reading
+}
+
+/// Notes that a package failed, unless tests of it that are named say why: that is no error of the
+/// package itself, as one that was not built or that ended before its tests did.
+fn package_failed(reading: &mut Reading, package: &str, named: bool) {
+    if !named {
+        reading.errors.push(diagnostic("", package, 0, "package failed"));
+    }
 }
 
 /// The lines that no running test printed: what a test prints is no error of the build, whatever it
@@ -130,6 +156,46 @@ fn ends(word: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// `go test -json` gives no event of its own to an outcome that stands behind output without a line feed.
+    #[test]
+    fn an_outcome_behind_output_is_read() {
+        let event = |action: &str, test: &str, output: &str| {
+            let event = serde_json::json!({
+                "Action": action, "Package": "p", "Test": test, "Output": output,
+            });
+            format!("{event}\n")
+        };
+        let output = event("run", "TestLow", "")
+            + &event("output", "TestLow", "=== RUN   TestLow\n")
+            + &event("output", "TestLow", "dbg--- PASS: TestLow (0.00s)\n")
+            + &event("output", "TestLow", "dbg--- FAIL: TestMid (0.00s)\n")
+            + &event("output", "TestTop", "--- PASS: TestTop (0.00s)\n")
+            + &event("pass", "TestTop", "");
+        let reading = read_test(&output);
+        let passed: Vec<(&str, u32)> =
+            reading.passed.iter().map(|(name, times)| (name.as_str(), *times)).collect();
+        assert_eq!(passed, [("p.TestLow", 1), ("p.TestTop", 1)]);
+        assert_eq!(reading.failed[0].code, "p.TestMid");
+    }
+
+    #[test]
+    fn a_package_fails_by_itself_only_where_no_test_of_it_says_why() {
+        let errors = |output: &str| -> Vec<String> {
+            read_test(output).errors.iter().map(Diagnostic::text).collect()
+        };
+        let named = "--- FAIL: TestLow (0.00s)\n    d_test.go:7: got -5\nFAIL\nFAIL\texample.com/c\t0.002s\nFAIL\n";
+        assert_eq!(errors(named), [""; 0]);
+        let own = ["example.com/c: package failed"];
+        // `TestMain` or an `init` ended it.
+        assert_eq!(errors("FAIL\texample.com/c\t0.002s\nFAIL\n"), own);
+        assert_eq!(errors("FAIL\texample.com/c [build failed]\nFAIL\n"), own);
+        let event =
+            |test: &str| format!("{{\"Action\":\"fail\",\"Package\":\"example.com/c\"{test}}}\n");
+        let of_test = event(",\"Test\":\"TestLow\"");
+        assert_eq!(errors(&(of_test + &event(""))), [""; 0]);
+        assert_eq!(errors(&event("")), own);
+    }
+
     #[test]
     fn what_tests_print_is_neither_a_package_nor_an_error() {
         let output = "=== RUN   TestAdd\na\tb\nx.go:4:9: printed\nno newline--- PASS: TestAdd (0.00s)\n\
@@ -140,14 +206,7 @@ mod tests {
         let passed: Vec<&str> = reading.passed.keys().map(String::as_str).collect();
         assert_eq!(passed, ["example.com/calc.TestAdd", "example.com/calc.TestMul/one"]);
         let told: Vec<String> = reading.errors.iter().map(Diagnostic::text).collect();
-        assert_eq!(
-            told,
-            [
-                "other/a.go:3: undefined: X",
-                "example.com/calc: package failed",
-                "example.com/calc/other: package failed"
-            ]
-        );
+        assert_eq!(told, ["other/a.go:3: undefined: X", "example.com/calc/other: package failed"]);
         assert!(reading.failed.iter().any(|test| test.code.ends_with("TestMul")));
         // A line that only looks like a result.
         assert!(read_test("--- PASS: TestX (soon)\nok  \tp\t0.1s\n").passed.is_empty());

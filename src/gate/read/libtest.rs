@@ -14,11 +14,25 @@ pub fn read(output: &str) -> Reading {
     }
     let mut reading = Reading { errors: text_errors(output), ..Reading::default() };
     let mut target = String::new();
+    // A test that prints while nothing is captured: its name, and the last line since.
+    let mut running: Option<(String, &str)> = None;
     for line in output.lines() {
+        let begun = libtest_line(line);
+        let goes_on = begun.is_some() || line == "failures:" || line.starts_with("test result: ");
+        if let Some((name, last)) = running.take_if(|_| goes_on)
+            && let Some(outcome) = OUTCOMES.into_iter().find(|known| last.ends_with(known))
+        {
+            note(&mut reading, &target, &name, outcome);
+        }
         if let Some(next) = target_of(line) {
             target = next;
-        } else if let Some((name, outcome)) = libtest_line(line) {
-            note(&mut reading, &target, &name, outcome);
+        } else if let Some((name, outcome)) = begun {
+            match known(outcome) {
+                Some(outcome) => note(&mut reading, &target, &name, outcome),
+                None => running = Some((name, outcome)),
+            }
+        } else if let Some((_, last)) = running.as_mut().filter(|_| !line.trim().is_empty()) {
+            *last = line.trim_end();
         } else if let Some((name, passed)) = nextest_line(line) {
             note(&mut reading, "", &name, if passed { "ok" } else { "FAILED" });
         }
@@ -68,15 +82,25 @@ fn target_of(line: &str) -> Option<String> {
     Some(path.to_owned())
 }
 
-/// `test tests::adds ... ok`, where output of the test itself may stand before the outcome.
+const OUTCOMES: [&str; 3] = ["ok", "FAILED", "ignored"];
+
+/// `test tests::adds ... ok`: the name, and what stands behind it on the line.
 fn libtest_line(line: &str) -> Option<(String, &str)> {
     let rest = line.strip_prefix("test ")?;
     let (name, outcome) = rest.split_once(" ... ")?;
     let name = name.strip_suffix(" - should panic").unwrap_or(name);
-    let outcome = outcome.trim();
-    let known = ["ok", "FAILED", "ignored"];
-    let outcome = known.into_iter().find(|k| outcome.starts_with(k) || outcome.ends_with(k))?;
-    Some((without_line(name), outcome))
+    Some((without_line(name), outcome.trim()))
+}
+
+/// The outcome on a test's own line: `ok`, `ok <0.001s>`, `ignored, why`, or what the test printed and then
+/// that.
+fn known(text: &str) -> Option<&'static str> {
+    let is = |known: &&str| {
+        let behind = text.strip_prefix(*known);
+        let begins = behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',']));
+        begins || text.ends_with(*known)
+    };
+    OUTCOMES.into_iter().find(is)
 }
 
 /// `src/lib.rs - add (line 3)` without its line.
@@ -105,4 +129,23 @@ fn nextest_line(line: &str) -> Option<(String, bool)> {
         None => name,
     };
     Some((name.split_whitespace().collect::<Vec<_>>().join("::"), passed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As with `--nocapture --test-threads=1`.
+    #[test]
+    fn what_tests_print_stands_between_their_names_and_outcomes() {
+        let output = "     Running unittests src/lib.rs (target/debug/deps/x-01)\n\nrunning 4 tests\n\
+                      test a ... dbg\nmore\nok\ntest b ... no feedok\ntest c ... okay\nFAILED\ntest d ... dbg\n\
+                      ok\n\nfailures:\n";
+        let reading = read(output);
+        let passed: Vec<&str> = reading.passed.keys().map(String::as_str).collect();
+        assert_eq!(passed, ["src/lib.rs::a", "src/lib.rs::b", "src/lib.rs::d"]);
+        assert_eq!(reading.failed[0].code, "src/lib.rs::c");
+        let ended = "test a ... dbg\nok\n";
+        assert!(read(ended).passed.is_empty(), "the program ended in it");
+    }
 }

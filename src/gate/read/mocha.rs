@@ -36,7 +36,7 @@ fn from_json(output: &str, root: &str) -> Option<Reading> {
 fn from_spec(output: &str) -> Reading {
     let mut reading = Reading::default();
     let mut open: Vec<&str> = Vec::new();
-    for line in output.lines() {
+    for line in output.lines().map(behind_output) {
         let text = line.trim_start();
         let level = (line.len() - text.len()) / 2;
         if text.starts_with("Exception during run:") {
@@ -64,6 +64,13 @@ fn from_spec(output: &str) -> Reading {
     reading
 }
 
+/// A test's line without what the test printed before it, where that ended without a line feed.
+fn behind_output(line: &str) -> &str {
+    let Some(mark) = line.find("✔ ").or_else(|| line.find("✓ ")) else { return line };
+    let before = line[..mark].trim_end_matches(' ');
+    if line[..mark].len() - before.len() < 2 { line } else { &line[before.len()..] }
+}
+
 fn is_total(text: &str) -> bool {
     let number = text.split(' ').next().unwrap_or("");
     !number.is_empty()
@@ -82,5 +89,17 @@ fn without_time(title: &str) -> &str {
     match title.trim_end().rsplit_once(" (") {
         Some((before, time)) if time.ends_with("ms)") => before,
         _ => title,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_without_a_line_feed_stands_before_the_test() {
+        let output = "  calc\ndbg    ✔ adds\n  ✔ odd ✔ name\n\n  2 passing (3ms)\n";
+        let passed: Vec<String> = read(output, "/").passed.into_keys().collect();
+        assert_eq!(passed, ["calc > adds", "odd ✔ name"]);
     }
 }

@@ -5,30 +5,61 @@
 
 use super::{Reading, diagnostic};
 
-/// Reads the lines of `-v` and the sections of the failures.
+/// A test under way: its name, and the last line that was printed since.
+struct Running {
+    name: String,
+    last: String,
+}
+
+/// Reads the lines of `-v` and the sections of the failures. What a test prints stands between its name and
+/// its outcome.
 pub fn read(output: &str) -> Reading {
     let mut reading = Reading::default();
     // A test with a description has it, and its outcome, on the line behind its name.
     let mut waiting: Option<String> = None;
+    let mut running: Option<Running> = None;
     for line in output.lines() {
         let heading = line.strip_prefix("FAIL: ").or_else(|| line.strip_prefix("ERROR: "));
+        let begun = line
+            .split_once(" ... ")
+            .and_then(|(left, outcome)| Some((name_of(left).or(waiting.take())?, outcome.trim())));
         if let Some(name) = heading.and_then(name_of) {
             fail(&mut reading, &name);
-        } else if let Some((left, outcome)) = line.rsplit_once(" ... ") {
-            let name = name_of(left).or(waiting.take());
-            if let Some(name) = name
-                && matches!(outcome.trim(), "ok" | "expected failure")
-            {
-                reading.pass(name);
+        } else if line.starts_with(SEPARATOR) || line.starts_with(HEADLINE) {
+            settle(&mut reading, running.take());
+        } else if let Some((name, outcome)) = begun {
+            settle(&mut reading, running.take());
+            match is_pass(outcome) {
+                true => reading.pass(name),
+                false => running = Some(Running { name, last: outcome.to_owned() }),
             }
-            waiting = None;
         } else {
             waiting = name_of(line);
+            if let Some(running) = running.as_mut().filter(|_| waiting.is_none()) {
+                running.last = line.trim().to_owned();
+            }
         }
     }
     let failed: Vec<String> = reading.failed.iter().map(|each| each.code.clone()).collect();
     reading.passed.retain(|name, _| !failed.contains(name));
     reading
+}
+
+/// What stands before the count of all tests, and before each failure.
+const SEPARATOR: &str = "--------------------";
+const HEADLINE: &str = "====================";
+
+fn is_pass(outcome: &str) -> bool {
+    matches!(outcome, "ok" | "expected failure")
+}
+
+/// A test behind which the runner has gone on. A last line without a line feed has the outcome at its end.
+fn settle(reading: &mut Reading, running: Option<Running>) {
+    if let Some(Running { name, last }) = running
+        && (last.ends_with("ok") || last.ends_with("expected failure"))
+    {
+        reading.pass(name);
+    }
 }
 
 /// A module that could not be loaded is no test.
@@ -55,4 +86,31 @@ fn name_of(text: &str) -> Option<String> {
     }
     let ends_with_test = class.rsplit('.').next() == Some(test) || class.ends_with(test);
     Some(if ends_with_test { class.to_owned() } else { format!("{class}.{test}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(output: &str) -> Vec<String> {
+        read(output).passed.into_keys().collect()
+    }
+
+    #[test]
+    fn what_tests_print_stands_between_their_names_and_outcomes() {
+        let end = "----------------------------------------------------------------------\nRan 4 tests in 0.001s\n\nOK\n";
+        let output = "test_a (t.T.test_a) ... dbg\nmore ... of it (x)\nok\ntest_b (t.T.test_b) ... no feedok\n\
+                      test_c (t.T.test_c)\nWhat it does ... x.py:3: UserWarning: y\n  warn()\nok\n\
+                      test_d (t.T.test_d) ... skipped 'ok'\n";
+        assert_eq!(passed(&format!("{output}{end}")), ["t.T.test_a", "t.T.test_b", "t.T.test_c"]);
+    }
+
+    #[test]
+    fn a_test_behind_which_nothing_came_or_that_failed_did_not_pass() {
+        assert!(passed("test_a (t.T.test_a) ... dbg\nok\n").is_empty(), "the runner ended in it");
+        let failed = "test_a (t.T.test_a) ... dbg\nok\nFAIL\ntest_b (t.T.test_b) ... dbg\nok\n\n\
+                      ======================================================================\n\
+                      FAIL: test_b (t.T.test_b)\n";
+        assert!(passed(failed).is_empty());
+    }
 }

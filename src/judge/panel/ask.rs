@@ -45,10 +45,7 @@ pub(super) async fn ask(
     broken: &Broken,
 ) -> (Ballot, Option<ProviderError>) {
     let mut usage = Usage::default();
-    let said = match broken.get(&question.model.name) {
-        Some(error) => Err(Silence::Model(error)),
-        None => converse(input, &question, &mut usage).await,
-    };
+    let said = converse(input, &question, broken, &mut usage).await;
     let (ballot, error) = match said {
         Ok(reply) => (question.ballot(reply, usage), None),
         Err(Silence::Fault(fault)) => (question.abstains(fault.message, usage), None),
@@ -66,13 +63,20 @@ pub(super) async fn ask(
 async fn converse(
     input: &PanelInput<'_>,
     question: &Question<'_>,
+    broken: &Broken,
     usage: &mut Usage,
 ) -> Result<Reply, Silence> {
     let mut messages = vec![Message::user(&question.message)];
     let mut attempt = 0;
     loop {
         let request = question.request(attempt, messages.clone(), input.max_output_tokens);
-        let reply = call(input, question, &request).await.map_err(Silence::Model)?;
+        let known = broken.get(&question.model.name).filter(|_| attempt == 0);
+        let reply = match known {
+            // Which question was the first to find that out hangs on time, so that each is kept.
+            Some(error) => question.model.provider.instead(&request, error),
+            None => call(input, question, &request).await,
+        };
+        let reply = reply.map_err(Silence::Model)?;
         *usage += reply.usage;
         let fault = match valid(&reply, &question.nonce, question.shown) {
             Ok(reply) => return Ok(reply),

@@ -45,12 +45,14 @@ async fn a_new_test_among_all_others_tells_two_changes_apart() {
     assert_eq!(ends, [passed.clone(), failed, passed], "{runs:#?}");
     let [c1, c2] = [0, 1].map(CandidateId::nth);
     let pair = [c1.clone(), c2.clone()];
-    assert_eq!(duel_result(&pair, &runs), DuelResult::Told { passes: c2, fails: c1 });
+    assert_eq!(duel_result(&pair, &runs, |_| &[]), DuelResult::Told { passes: c2, fails: c1 });
     // One that does not compile is nobody's failure, and is not run again.
     let text =
         "#[test]\nfn asks_for_what_is_not_there() {\n    assert_eq!(fixture::div(2, 1), 2);\n}\n";
     let (_, runs) = duel(&stage, text, &candidates).await;
-    let DuelResult::Void { reason } = duel_result(&pair, &runs) else { panic!("{runs:#?}") };
+    let DuelResult::Void { reason } = duel_result(&pair, &runs, |_| &[]) else {
+        panic!("{runs:#?}")
+    };
     assert!(reason.contains("does not compile"), "{reason}");
     assert!(runs.iter().all(|run| run.ends.len() == 1), "{runs:#?}");
 }

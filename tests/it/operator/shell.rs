@@ -241,9 +241,18 @@ fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
     }
     // Without anybody who could answer, a question for a password ends it.
     let ask = "printf 'Password: '; read w; sleep 1000";
-    for args in [&["--no-input"][..], &["--pty"][..]] {
+    for args in [&[][..], &["--pty"][..]] {
         let done = stage.shell(&[args, &["--", ask]].concat()).exits(125);
         assert!(done.err.contains("asked for a secret (Password:)"), "{}", done.err);
+    }
+    // One that reads an input without anything in it is told its end, and one that does not read goes on.
+    let ends = "printf 'Password: '; read w || exit 9";
+    stage.shell(&["--no-input", "--", ends]).exits(9);
+    let busy = "printf 'Scanning for leaked passwords, password: '; sleep 4; echo none";
+    for args in [&["--no-input"][..], &[][..]] {
+        let busy =
+            if args.is_empty() { busy.replace("password: ", "secrets: ") } else { busy.to_owned() };
+        stage.shell(&[args, &["--", &busy]].concat()).exits(0).prints(&["none"]);
     }
     stage.ends(running).exits(0);
     stage.place.nothing_left("commands that were ended");
@@ -273,6 +282,59 @@ fn is_suspended_and_quit(terminal: &Terminal) {
     terminal.key("C-\\");
     terminal.shows("it is over", |screen| screen.contains("\ncode 130\n"));
     ends("finish");
+}
+
+#[test]
+fn lines_of_a_pipe_are_data_and_not_secrets_of_the_whole_run() {
+    let (stage, running) = Stage::at_work();
+    let read = "stty -echo; printf 'Password: '; while read -r line; do :; done; echo over";
+    for (args, told) in [(&["--pty"][..], "over"), (&[][..], "over")] {
+        let args = [&["shell", "--lane", "one/1"], args, &["--", read]].concat();
+        let mut child = stage.place.bakeoff(args);
+        let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"the answer\nreturn value\nvalue.txt\n").unwrap();
+        ended(child).exits(0).prints(&[told]);
+    }
+    let write = json!({"path": "notes.txt", "content": "return value of value.txt\n"});
+    stage.after("one", "write_file", write);
+    let read = stage.after("one", "run_bash", json!({"command": "cat notes.txt"}));
+    assert!(last(&read, "tool").contains("return value of value.txt"), "{read}");
+    stage.ends(running).exits(0);
+}
+
+#[test]
+fn a_candidate_with_a_secret_in_its_diff_is_told_of_everywhere() {
+    const SECRET: &str = "a-secret-of-the-operator";
+    let stage = Stage::new();
+    let mut command = stage.place.bakeoff(["run", "raise the value"]);
+    command.env("DEPLOY_TOKEN", SECRET);
+    let running = Running::start(command);
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    let write = json!({"path": "notes.txt", "content": format!("{SECRET}\n")});
+    stage.after("one", "write_file", write);
+    stage.ends(running).exits(0);
+    let warning = "its diff holds a known secret";
+    let record = stage.place.record();
+    let warnings = record["warnings"].as_array().unwrap();
+    let found = warnings.iter().find(|one| one["code"] == "secret-in-diff").unwrap();
+    let id = found["message"].as_str().unwrap().split(':').next().unwrap();
+    let diff = stage.place.run(["diff", "--candidate", id]).exits(0);
+    assert!(
+        diff.err.contains(warning) && diff.out.contains("+[masked]"),
+        "{}{}",
+        diff.out,
+        diff.err
+    );
+    let other = stage.place.run(["diff", "--candidate", if id == "c1" { "c2" } else { "c1" }]);
+    assert!(!other.exits(0).err.contains(warning));
+    let replay = stage.place.run(["replay"]).exits(2);
+    assert!(
+        replay.err.contains("can't be derived again") && replay.err.contains(id),
+        "{}",
+        replay.err
+    );
+    assert!(!replay.out.contains("differences"), "{}", replay.out);
 }
 
 // contract R19 in part: in a real terminal

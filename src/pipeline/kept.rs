@@ -1,0 +1,86 @@
+//! A worker run's end as the journal keeps it.
+//!
+//! Never here: whether it holds (`memory`).
+
+use serde::{Deserialize, Serialize};
+
+use super::Attempt;
+use crate::journal::{Entry, JournalError, RunDir};
+use crate::model::chat::Message;
+use crate::model::{ArtifactId, Claim, LaneId, ModelRef, Stop, Unanswered, Usage};
+
+/// A worker run as it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct KeptAttempt {
+    pub(super) diff: ArtifactId,
+    pub(super) answer: String,
+    pub(super) claims: Vec<Claim>,
+    pub(super) stop: Stop,
+    pub(super) turns: u32,
+    pub(super) usage: Usage,
+    pub(super) millis: u64,
+    pub(super) transcript: Vec<Message>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) fallback: Option<ModelRef>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) unanswered: Vec<Unanswered>,
+    #[serde(default)]
+    pub(super) jobs_ended: u32,
+    #[serde(default)]
+    pub(super) survivors: Vec<String>,
+    #[serde(default)]
+    pub(super) healed: u32,
+}
+
+impl KeptAttempt {
+    /// The worker run with its diff.
+    pub(super) fn attempt(self, diff: Vec<u8>) -> Attempt {
+        let kept = self;
+        Attempt {
+            diff,
+            answer: kept.answer,
+            claims: kept.claims,
+            stop: kept.stop,
+            turns: kept.turns,
+            usage: kept.usage,
+            millis: kept.millis,
+            transcript: kept.transcript,
+            fallback: kept.fallback,
+            unanswered: kept.unanswered,
+            jobs_ended: kept.jobs_ended,
+            survivors: kept.survivors,
+            healed: kept.healed,
+        }
+    }
+}
+
+/// Keeps a worker run's end in the journal. One whose diff would be masked is not kept: what a resume
+/// took over would not be what the worker made.
+pub(super) fn keep_attempt(
+    dir: &RunDir,
+    lane: &LaneId,
+    attempt: &Attempt,
+) -> Result<(), JournalError> {
+    if !dir.artifacts().keeps_whole(&attempt.diff) {
+        return Ok(());
+    }
+    let kept = KeptAttempt {
+        diff: dir.artifacts().put(&attempt.diff)?,
+        answer: attempt.answer.clone(),
+        claims: attempt.claims.clone(),
+        stop: attempt.stop.clone(),
+        turns: attempt.turns,
+        usage: attempt.usage,
+        millis: attempt.millis,
+        transcript: attempt.transcript.clone(),
+        fallback: attempt.fallback.clone(),
+        unanswered: attempt.unanswered.clone(),
+        jobs_ended: attempt.jobs_ended,
+        survivors: attempt.survivors.clone(),
+        healed: attempt.healed,
+    };
+    let text = serde_json::to_vec(&kept)
+        .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;
+    let attempt = dir.artifacts().put(&text)?;
+    dir.append(&Entry::Attempt { lane: lane.clone(), attempt })
+}

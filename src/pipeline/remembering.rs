@@ -1,0 +1,110 @@
+//! A provider that knows what the journal holds, and keeps there what was refused without being asked.
+//!
+//! Never here: how a journal is read (`memory`), the calls that are made (`models`).
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::memory::{Asked, Memory};
+use crate::journal::{Entry, JournalError, RunDir};
+use crate::model::Usage;
+use crate::model::chat::{Delta, ModelReply, ModelRequest};
+use crate::provider::{Ask, ErrorClass, Provider, ProviderError};
+
+/// Answers from the memory what it knows, and asks `inner` the rest. It stands above the retries: of
+/// all tries of a call the journal's last word counts.
+pub(super) struct Remembering {
+    /// The provider's name.
+    pub(super) provider: String,
+    pub(super) inner: Arc<dyn Provider>,
+    pub(super) memory: Arc<Memory>,
+    pub(super) dir: RunDir,
+}
+
+impl Remembering {
+    /// Keeps a call that was refused without asking the server: a replay has to end the same way.
+    fn refused(&self, request: &ModelRequest, error: &ProviderError) -> Result<(), JournalError> {
+        let bytes = serde_json::to_vec(request)
+            .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
+        let (purpose, provider) = (request.purpose.clone(), self.provider.clone());
+        let request = self.dir.artifacts().put(&bytes)?;
+        self.dir.append(&Entry::CallBegan { purpose: purpose.clone(), provider, request })?;
+        self.dir.append(&Entry::CallEnded {
+            purpose,
+            reply: None,
+            error: Some(format!("{}: {error}", error.class.name())),
+            usage: Usage::default(),
+            maybe_charged: false,
+        })
+    }
+}
+
+impl Remembering {
+    /// A request as it is named when it is journaled.
+    fn asked(&self, request: &ModelRequest) -> Option<Asked> {
+        let bytes = serde_json::to_vec(request).ok()?;
+        Some((self.provider.clone(), self.dir.artifacts().name(&bytes)))
+    }
+
+    /// What the journal says of a request: to a replay always something.
+    fn known(
+        &self,
+        asked: Option<&Asked>,
+        request: &ModelRequest,
+    ) -> Option<Result<ModelReply, ProviderError>> {
+        if let Some(known) = asked.and_then(|asked| self.memory.call(asked)) {
+            return Some(known);
+        }
+        self.memory.is_replay().then(|| {
+            let what = format!("a call of {} ({:?})", request.model, request.purpose);
+            self.memory.miss(what.clone());
+            let text = format!("{what} is not recorded");
+            Err(ProviderError::new(ErrorClass::Cancelled, text))
+        })
+    }
+
+    /// The error of a call that was not made, once it is kept.
+    fn keep_refusal(&self, request: &ModelRequest, error: ProviderError) -> ProviderError {
+        match self.refused(request, &error) {
+            Ok(()) => error,
+            Err(error) => {
+                let message = format!("the run's journal can't be written: {error}");
+                ProviderError::new(ErrorClass::Cancelled, message)
+            }
+        }
+    }
+}
+
+impl Ask for Remembering {
+    fn instead_of(
+        &self,
+        request: &ModelRequest,
+        error: ProviderError,
+    ) -> Result<ModelReply, ProviderError> {
+        let asked = self.asked(request);
+        self.known(asked.as_ref(), request)
+            .unwrap_or_else(|| Err(self.keep_refusal(request, error)))
+    }
+
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        sink: &mut (dyn FnMut(Delta) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<ModelReply, ProviderError> {
+        let asked = self.asked(request);
+        if let Some(known) = self.known(asked.as_ref(), request) {
+            return known;
+        }
+        let result = self.inner.call(request, sink, cancel).await;
+        let result = result.map(|reply| match &asked {
+            Some(asked) => self.memory.weighed(asked, reply),
+            None => reply,
+        });
+        match result {
+            Err(error) if error.unasked => Err(self.keep_refusal(request, error)),
+            result => result,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Runs that a ceiling of money or tokens ended go on where a resume raises it, and a replay of what the
+//! ceiling refused agrees. The models are a server of the tests' own, which counts.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::resume::{Bench, CALLS, RUN, decided, journal, record};
+
+/// Workers cost next to nothing, and judges a lot.
+const PRICES: &str = "[limits]\nmax_output_tokens = 100\n[providers.own.prices]\none = { input = 0.001, output = 0.001 }\n\
+                      two = { input = 0.001, output = 0.001 }\njudge = { input = 1000.0, output = 1000.0 }\n";
+
+impl Bench {
+    fn run_with(&self, args: &[&str]) -> super::support::place::Done {
+        self.run(&[&RUN[..], args].concat())
+    }
+}
+
+/// The number behind some words in the first refusal that the journal holds.
+fn refused(run: &Path, words: &str) -> f64 {
+    let lines = journal(run);
+    let mut errors = lines.iter().filter_map(|line| line["error"].as_str());
+    let number = errors.find_map(|error| error.split_once(words)).expect("a refusal").1;
+    number.split(':').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn lanes_that_the_runs_tokens_ended_go_on_once_there_are_more() {
+    let bench = Bench::new();
+    bench.configure(&bench.server.url(), "[limits]\nmax_output_tokens = 100\n");
+    bench.run_with(&["--max-tokens", "1000"]).exits(5);
+    let run = bench.newest();
+    assert_eq!(bench.asked(), 0);
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    bench.run(&["resume", "-q"]).exits(5);
+    bench.run(&["resume", "-q", "--max-tokens", "900"]).exits(5);
+    assert_eq!(bench.asked(), 0, "nothing was raised");
+    bench.run(&["resume", "-q", "--max-tokens", "9000000"]).exits(0);
+    assert_eq!(bench.asked(), CALLS);
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    let whole = record(&run);
+
+    // Some turns fit, and a last word.
+    let first = refused(&run, "may use ");
+    let most = format!("{}", (first / 0.9) as u64 + 600);
+    bench.run_with(&["--max-tokens", &most]);
+    let run = bench.newest();
+    let cut = record(&run);
+    let limited = json!({"kind": "limit", "limit": "cost"});
+    assert!(cut["lanes"].as_array().unwrap().iter().any(|lane| lane["stop"] == limited));
+    assert!(bench.asked() > CALLS, "some turns fit");
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    let before = bench.asked();
+    bench.run(&["resume", "-q", "--max-tokens", "9000000"]).exits(0);
+    assert!(bench.asked() > before);
+    let done = record(&run);
+    assert_eq!(decided(&done)["rows"], decided(&whole)["rows"]);
+    assert_eq!(done["decision"]["outcome"], whole["decision"]["outcome"]);
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    let of_run = bench.server.requests().len() - CALLS;
+    assert!(of_run <= CALLS + 2, "{of_run} calls: those of a run, and a last word of each lane");
+    bench.run(&["resume", "--max-tokens", "9000001"]).exits(0).says(&["nothing left to do"]);
+}
+
+#[test]
+fn a_lane_that_its_own_limit_ended_stays_as_it_is() {
+    let bench = Bench::new();
+    bench.configure(&bench.server.url(), "tokens = 250\n");
+    bench.run_with(&["--max-tokens", "1000000"]).exits(0);
+    let (asked, whole) = (bench.asked(), record(&bench.newest()));
+    assert_eq!(whole["lanes"][1]["stop"], json!({"kind": "limit", "limit": "cost"}));
+    bench.run(&["resume", "--max-tokens", "9000000"]).exits(0).says(&["nothing left to do"]);
+    assert_eq!((bench.asked(), record(&bench.newest())), (asked, whole));
+}
+
+#[test]
+fn judges_that_the_budget_refused_are_asked_once_it_is_raised_and_a_replay_agrees() {
+    let bench = Bench::new();
+    bench.configure(&bench.server.url(), PRICES);
+    let path = bench.place.dir.join("config/bakeoff/config.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let two = text.replace("[\"correctness\"]", "[\"scope\", \"correctness\"]");
+    assert_ne!(text, two);
+    std::fs::write(&path, two).unwrap();
+    bench.run_with(&["--budget", "0.5"]);
+    let most = refused(&bench.newest(), "may cost $");
+    assert_eq!(bench.asked(), CALLS - 2, "no ballot fits");
+    // The first ballot fits, and it alone: others are longer, or there is no more money.
+    bench.run_with(&["--duels", "0", "--budget", &format!("{}", most + 0.05)]);
+    let run = bench.newest();
+    let ballots = record(&run)["ballots"].as_array().unwrap().clone();
+    let silent = |ballot: &&Value| ballot["choice"].to_string().contains("(budget)");
+    assert_eq!((ballots.len(), ballots.iter().filter(silent).count()), (4, 3), "{ballots:?}");
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    let workers = || {
+        let requests = bench.server.requests();
+        requests.iter().filter(|request| request.json()["model"] != "judge").count()
+    };
+    let (before, asked) = (workers(), bench.asked());
+    bench.run(&["resume", "-q", "--budget", "1000"]).exits(0);
+    assert_eq!(workers(), before, "no worker is asked again");
+    assert!(bench.asked() >= asked + 3, "three ballots more");
+    assert!(!record(&run)["ballots"].to_string().contains("(budget)"));
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    bench.run(&["resume", "--budget", "1001"]).exits(0).says(&["nothing left to do"]);
+}
