@@ -22,7 +22,7 @@ use crate::model::printable::{block, line};
     after_help = "The words behind `--` are joined with blanks and given to /bin/sh. No worker is told of the command, and \
     what it changes is part of the lane's change. Ctrl-C ends it (with --pty it goes to the program), ctrl-] leaves it \
     running, ctrl-D ends its input. What is left or detached runs until the run ends; `bakeoff jobs`, `attach` and `stop` \
-    know it. Where nobody can answer (no terminal, CI=true, --no-input), a question for a password ends it.\n\n\
+    know it. Where nobody can answer (no terminal, CI=true, --no-input with --pty), a question for a password ends it.\n\n\
     Exit status: the command's own; 128 and the number of a signal that ended it; 124 when its time was over; 125 when \
     bakeoff ended it or could not start it, or when input or output of it was lost; 141 when nobody reads the output."
 )]

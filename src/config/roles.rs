@@ -5,7 +5,7 @@ use toml::de::{DeTable, DeValue};
 use super::load::Environment;
 use super::reader::Layer;
 use super::{Setting, convert};
-use crate::model::ModelRef;
+use crate::model::{ModelRef, TEST_PATH};
 
 /// How often a duel's test runs on each tree when nothing else is said.
 pub const DUEL_RUNS: u32 = 3;
@@ -58,7 +58,7 @@ fn most(value: &DeValue<'_>) -> Result<Option<u32>, String> {
 
 /// A command that names no file can't tell whether the test ran; the test command finds it by itself.
 fn by_path(value: &DeValue<'_>) -> Result<Option<String>, String> {
-    let line = convert::optional_text(value).ok().flatten().filter(|line| line.contains("{path}"));
+    let line = convert::optional_text(value).ok().flatten().filter(|line| line.contains(TEST_PATH));
     line.map(Some).ok_or_else(|| {
         "a command with {path} where the test's files belong (\"python3 -m pytest -q {path}\"); without this key \
          the test command runs them"

@@ -11,14 +11,12 @@ use super::outcome::Outcome;
 use super::protect::{self, Gated, tree};
 use super::tool::tool_of;
 use crate::model::{
-    CandidateId, ChangeKind, CommandSpec, DuelResult, DuelRun, FileChange, Flag, GatePlan, TestEnd,
-    TreeId,
+    CandidateId, ChangeKind, CommandSpec, DuelResult, DuelRun, FileChange, Flag, GatePlan,
+    TEST_PATH, TestEnd, TreeId,
 };
 use crate::patch::{StoreError, TreeStore};
 use crate::sandbox::JobStatus;
 
-/// Stands for the test's files in an operator's command.
-const PATH: &str = "{path}";
 /// The most files of a test.
 const MOST_FILES: usize = 4;
 /// The most bytes of all of them.
@@ -126,7 +124,7 @@ fn command_of(
     files: &[FileChange],
     dir: &str,
 ) -> Result<(CommandSpec, bool), String> {
-    if !command.line.contains(PATH) {
+    if !command.line.contains(TEST_PATH) {
         return Ok((command.clone(), false));
     }
     let inner = |file: &FileChange| match dir {
@@ -136,7 +134,7 @@ fn command_of(
     let inner: Option<Vec<String>> = files.iter().map(inner).collect();
     let inner =
         inner.ok_or_else(|| "a file of it stands outside of the gates' directory".to_owned())?;
-    let line = command.line.replace(PATH, &inner.join(" "));
+    let line = command.line.replace(TEST_PATH, &inner.join(" "));
     let tool = tool_of(&line);
     Ok((CommandSpec { line, tool, origin: command.origin.clone() }, true))
 }

@@ -14,14 +14,14 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::error::GateError;
 use super::grounds::{Ground, Grounds, Layer};
 use super::outcome::Outcome;
 use super::protect::{self, Gated};
-use super::room::{Room, ThisMachine};
+use super::room::{Guest, Room, ThisMachine};
 use super::{carry, compare, flaky, report};
 use crate::journal::{Artifacts, Masker};
 use crate::model::{
@@ -370,14 +370,7 @@ impl Gatekeeper {
         events: &EventSink,
         cancel: &CancellationToken,
     ) -> Result<Vec<GateReport>, GateError> {
-        let _place = tokio::select! {
-            place = self.places.acquire() => place.map_err(|_| GateError::Cancelled)?,
-            () = cancel.cancelled() => return Err(GateError::Cancelled),
-        };
-        let _room = tokio::select! {
-            room = self.room.enter() => room,
-            () = cancel.cancelled() => return Err(GateError::Cancelled),
-        };
+        let _turn = self.turn(cancel).await?;
         let mut reports = Vec::new();
         let tell = |report: GateReport, reports: &mut Vec<GateReport>| {
             let candidate = Some(id.clone());
@@ -398,6 +391,21 @@ impl Gatekeeper {
             tell(report, &mut reports);
         }
         Ok(reports)
+    }
+
+    /// Waits until one tree more may be at work: for its place, then for the machine's room.
+    async fn turn(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<(Guest<'_>, SemaphorePermit<'_>), GateError> {
+        let turn = async {
+            let place = self.places.acquire().await.map_err(|_| GateError::Cancelled)?;
+            Ok((self.room.enter().await, place))
+        };
+        tokio::select! {
+            turn = turn => turn,
+            () = cancel.cancelled() => Err(GateError::Cancelled),
+        }
     }
 
     /// What a reader must know of an admitted tree: what it changes of the gates, and words that

@@ -9,7 +9,7 @@ use super::entry::{JobView, lock};
 use super::order::JobLimits;
 use super::table::{JobTable, WeakTable};
 use crate::journal::Learnt;
-use crate::model::{EventSink, LaneId, LeaseId};
+use crate::model::{CardKind, EventSink, LaneId, LeaseId};
 
 /// All worker runs' tables. Clones share it.
 #[derive(Clone)]
@@ -54,8 +54,8 @@ impl JobBook {
     /// Opens the table of a worker run. It is gone when nobody holds it any more; a board holds it as long
     /// as an output in it is readable.
     pub fn open(&self, lane: &LaneId) -> JobTable {
-        let table = JobTable::new(lane.clone(), self.limits, self.events.clone());
-        let table = table.hiding(self.secrets.clone());
+        let (lane, events) = (lane.clone(), self.events.clone());
+        let table = JobTable::new(CardKind::Job, lane, self.limits, events, self.secrets.clone());
         if let Some(board) = &self.board {
             board.add(Arc::new(table.clone()));
         }

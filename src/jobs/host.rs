@@ -18,7 +18,7 @@ use super::scope::{RunScope, mint_token};
 use super::stamp::stamp;
 use super::table::{JobTable, Opening};
 use crate::journal::Learnt;
-use crate::model::{EventSink, JobId, LaneId, LeaseId, clip, printable};
+use crate::model::{CardKind, EventSink, JobId, LaneId, LeaseId, clip, printable};
 use crate::sandbox::{Feed, JobSpec, Launcher, Reaped};
 
 /// The word in front of the jobs' numbers, and the owner of the table.
@@ -96,8 +96,8 @@ impl HostJobs {
     /// None yet; what its commands are told in the dark is added to `secrets`.
     pub fn new(secrets: Learnt) -> Self {
         let limits = JobLimits { ceiling: CEILING, ..JobLimits::default() };
-        let table = JobTable::new(LaneId::new(NAME), limits, EventSink::none());
-        let table = table.of_the_operator().hiding(secrets.clone());
+        let (lane, events) = (LaneId::new(NAME), EventSink::none());
+        let table = JobTable::new(CardKind::Shell, lane, limits, events, secrets.clone());
         let (answers, grounds, open) = Default::default();
         Self(Arc::new(Inner { table, secrets, answers, grounds, open }))
     }

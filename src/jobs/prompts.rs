@@ -119,7 +119,7 @@ mod tests {
         // contract R21 in part: the detector
         for secret in [
             "[sudo] password for root: ",
-            "Enter passphrase for key '/root/.ssh/id_rsa': ",
+            "Enter passphrase for key '.ssh/id_rsa': ",
             "building\nPassword for 'https://me@example.org': ",
             "Enter PEM pass phrase:",
             "\u{1b}[1mPassword:\u{1b}[0m ",

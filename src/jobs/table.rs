@@ -65,38 +65,27 @@ impl std::fmt::Debug for JobTable {
 }
 
 impl JobTable {
-    /// An empty table for the worker run of a lane. Beginnings and ends of its jobs are told to `events`.
-    pub fn new(lane: LaneId, limits: JobLimits, events: EventSink) -> Self {
+    /// An empty table for jobs of a kind, those of a lane's worker run or the operator's. Beginnings and ends of its
+    /// jobs are told to `events`, and `secrets` are hidden in their outputs.
+    pub(super) fn new(
+        kind: CardKind,
+        lane: LaneId,
+        limits: JobLimits,
+        events: EventSink,
+        secrets: Learnt,
+    ) -> Self {
         Self(Arc::new(Inner {
             lane,
             limits,
             events,
-            kind: CardKind::Job,
-            secrets: Learnt::default(),
+            kind,
+            secrets,
             next: AtomicU32::new(1),
             closed: AtomicBool::new(false),
             entries: Mutex::default(),
             notices: Mutex::default(),
             wake: Notify::new(),
         }))
-    }
-
-    /// The same as the operator's: its jobs are the operator's commands.
-    #[must_use]
-    pub(super) fn of_the_operator(mut self) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.kind = CardKind::Shell;
-        }
-        self
-    }
-
-    /// The same, in whose outputs these secrets are hidden. For a table that nobody else holds yet.
-    #[must_use]
-    pub(super) fn hiding(mut self, secrets: Learnt) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.secrets = secrets;
-        }
-        self
     }
 
     pub(super) fn downgrade(&self) -> WeakTable {

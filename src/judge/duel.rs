@@ -3,15 +3,13 @@
 //! Lives here: the question, and the facts of a duel in the engine's words. Never here: running the
 //! test, and what its end is worth: it is a fact for judges, never an elimination.
 
-use std::sync::Arc;
-
 use tokio_util::sync::CancellationToken;
 
 use super::facts::{Finalist, view};
 use super::panel::JudgeModel;
 use crate::fence::Fencer;
-use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop, ToolChoice};
-use crate::model::{CandidateId, Duel, TestEnd, Usage};
+use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop};
+use crate::model::{CandidateId, Duel, TEST_PATH, TestEnd, Usage};
 use crate::prompt::{DuelSystem, DuelTask, DuelView, PromptError, SynthFile, Templates};
 
 /// The longest reason of a model that declines, in characters.
@@ -60,17 +58,13 @@ pub struct Written {
 /// # Errors
 /// When a template can't be rendered.
 pub async fn write_test(input: &DuelInput<'_>) -> Result<Written, PromptError> {
-    let request = ModelRequest {
-        model: input.model.name.model.clone(),
-        system: input.templates.render(&DuelSystem, input.fencer)?.text,
-        tools: Arc::from([]),
-        messages: vec![Message::user(input.templates.render(&task(input), input.fencer)?.text)],
-        tool_choice: ToolChoice::Forbidden,
-        max_output_tokens: input.max_output_tokens,
-        temperature: None,
-        seed: None,
-        purpose: Purpose::Duel { number: input.number },
-    };
+    let request = ModelRequest::question(
+        &input.model.name.model,
+        input.templates.render(&DuelSystem, input.fencer)?.text,
+        vec![Message::user(input.templates.render(&task(input), input.fencer)?.text)],
+        input.max_output_tokens,
+        Purpose::Duel { number: input.number },
+    );
     Ok(match input.model.provider.call(&request, &mut |_| {}, input.cancel).await {
         Err(error) => Written {
             test: Err(format!("its model gave no answer ({}): {error}", error.class.name())),
@@ -96,16 +90,13 @@ fn task(input: &DuelInput<'_>) -> DuelTask {
     DuelTask {
         task: input.task.map(str::to_owned),
         command: input.command.to_owned(),
-        by_path: input.command.contains(PATH),
+        by_path: input.command.contains(TEST_PATH),
         dir: input.dir.to_owned(),
         before: input.before.clone(),
         candidates: vec![view(left, "A", None), view(right, "B", None)],
         files: input.files.iter().map(file).collect(),
     }
 }
-
-/// Stands for the test's files in an operator's command.
-const PATH: &str = "{path}";
 
 /// A reply that does not decline is handed on whole: admission takes its diff out.
 fn read(text: &str) -> Result<String, String> {

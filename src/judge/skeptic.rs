@@ -6,7 +6,6 @@
 //! out. Never here: what a refuted claim is worth. It throws nobody out; judges are told.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +14,7 @@ use super::facts::{Finalist, gate_views, numbered};
 use super::panel::JudgeModel;
 use super::reply::{Source, sources, unwrapped};
 use crate::fence::Fencer;
-use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop, ToolChoice};
+use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop};
 use crate::model::{Refuted, Usage};
 use crate::prompt::{PromptError, SkepticSystem, SkepticTask, Templates};
 
@@ -92,17 +91,13 @@ pub async fn doubt(input: &SkepticInput<'_>) -> Result<Doubted, PromptError> {
 }
 
 fn request(input: &SkepticInput<'_>, task: &SkepticTask) -> Result<ModelRequest, PromptError> {
-    Ok(ModelRequest {
-        model: input.model.name.model.clone(),
-        system: input.templates.render(&SkepticSystem, input.fencer)?.text,
-        tools: Arc::from([]),
-        messages: vec![Message::user(input.templates.render(task, input.fencer)?.text)],
-        tool_choice: ToolChoice::Forbidden,
-        max_output_tokens: input.max_output_tokens,
-        temperature: None,
-        seed: None,
-        purpose: Purpose::Skeptic { candidate: input.finalist.id.clone() },
-    })
+    Ok(ModelRequest::question(
+        &input.model.name.model,
+        input.templates.render(&SkepticSystem, input.fencer)?.text,
+        vec![Message::user(input.templates.render(task, input.fencer)?.text)],
+        input.max_output_tokens,
+        Purpose::Skeptic { candidate: input.finalist.id.clone() },
+    ))
 }
 
 /// Claims about a file that the change does not touch. A path is foreign text and stays out of the reason.

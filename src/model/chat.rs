@@ -189,6 +189,29 @@ pub struct ModelRequest {
     pub purpose: Purpose,
 }
 
+impl ModelRequest {
+    /// A question to whoever has no tools: judges, the synthesizer, side calls.
+    pub fn question(
+        model: &str,
+        system: String,
+        messages: Vec<Message>,
+        max_output_tokens: u32,
+        purpose: Purpose,
+    ) -> Self {
+        Self {
+            model: model.to_owned(),
+            system,
+            tools: Arc::from([]),
+            messages,
+            tool_choice: ToolChoice::Forbidden,
+            max_output_tokens,
+            temperature: None,
+            seed: None,
+            purpose,
+        }
+    }
+}
+
 /// Why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

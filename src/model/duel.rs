@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{ArtifactId, CandidateId, Clipped, TestEnd, Usage};
 
+/// Stands for the files of a duel's test in an operator's command.
+pub const TEST_PATH: &str = "{path}";
+
 /// A duel's test on one tree, run as often as the plan says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DuelRun {

@@ -29,7 +29,7 @@ pub use candidate::{
 };
 pub use card::{Card, CardKind, CardState};
 pub use decision::{Basis, Confidence, Decision, Evidence, NoWinner, Outcome};
-pub use duel::{Control, ControlResult, Design, Duel, DuelResult, DuelRun};
+pub use duel::{Control, ControlResult, Design, Duel, DuelResult, DuelRun, TEST_PATH};
 pub use event::{EventSink, RunEvent, Stage};
 pub use exit::Exit;
 pub use gate::{

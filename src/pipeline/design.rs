@@ -19,7 +19,7 @@ use super::work::gate_commands;
 use super::{Designs, PipelineError};
 use crate::fence::Fencer;
 use crate::journal::Entry;
-use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop, ToolChoice};
+use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop};
 use crate::model::{Design, ModelRef, Plan, Stage, TreeId, Usage, clip};
 use crate::patch::TreeStore;
 use crate::prompt::{DesignSystem, DesignTask, Instructions, PromptContext, SynthFile, Templates};
@@ -75,17 +75,13 @@ impl DesignDesk {
             let rendered = self.templates.render(context, &self.fencer);
             rendered.map(|prompt| prompt.text).map_err(|e| PipelineError::Config(e.to_string()))
         };
-        Ok(ModelRequest {
-            model: self.model.model.clone(),
-            system: render(&DesignSystem)?,
-            tools: Arc::from([]),
-            messages: vec![Message::user(render(&self.task()?)?)],
-            tool_choice: ToolChoice::Forbidden,
-            max_output_tokens: self.plan.worker_limits.max_output_tokens,
-            temperature: None,
-            seed: None,
-            purpose: Purpose::Design,
-        })
+        Ok(ModelRequest::question(
+            &self.model.model,
+            render(&DesignSystem)?,
+            vec![Message::user(render(&self.task()?)?)],
+            self.plan.worker_limits.max_output_tokens,
+            Purpose::Design,
+        ))
     }
 
     fn task(&self) -> Result<DesignTask, PipelineError> {

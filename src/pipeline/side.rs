@@ -13,7 +13,7 @@ use super::layers::Layers;
 use super::models::Models;
 use super::{Aside, PipelineError, Side};
 use crate::fence::Fencer;
-use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop, SideCall, ToolChoice};
+use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop, SideCall};
 use crate::model::printable::line;
 use crate::model::{ModelRef, Plan, Usage, clip};
 use crate::prompt::{CapsuleSystem, CapsuleTask, PromptContext, Templates, TitleSystem, TitleTask};
@@ -72,17 +72,13 @@ impl SideDesk {
             let rendered = self.templates.render(context, &self.fencer);
             rendered.map(|prompt| prompt.text).map_err(|e| PipelineError::Config(e.to_string()))
         };
-        Ok(ModelRequest {
-            model: self.model.model.clone(),
-            system: render(system)?,
-            tools: Arc::from([]),
-            messages: vec![Message::user(render(question)?)],
-            tool_choice: ToolChoice::Forbidden,
-            max_output_tokens: MAX_OUTPUT_TOKENS.min(self.max_output_tokens),
-            temperature: None,
-            seed: None,
-            purpose: Purpose::Side { call },
-        })
+        Ok(ModelRequest::question(
+            &self.model.model,
+            render(system)?,
+            vec![Message::user(render(question)?)],
+            MAX_OUTPUT_TOKENS.min(self.max_output_tokens),
+            Purpose::Side { call },
+        ))
     }
 
     async fn ask(&self, call: SideCall, request: ModelRequest) -> Aside {

@@ -29,6 +29,8 @@ pub trait PromptContext {
     /// The template's name: its file in `prompts/` without `.md.j2`.
     fn template(&self) -> &str;
 
-    /// Every field of the template, each once.
-    fn fields(&self) -> Vec<(&'static str, Field)>;
+    /// Every field of the template, each once: none, unless there are some.
+    fn fields(&self) -> Vec<(&'static str, Field)> {
+        Vec::new()
+    }
 }

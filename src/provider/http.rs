@@ -72,6 +72,25 @@ impl Http {
         &self.url
     }
 
+    /// Asks, and again each time that `learn` has found in a refusal how this server wants to be asked. `body` makes
+    /// a request as far as that is known, with what `learn` is to be told of it.
+    pub(super) async fn ask_as_learnt<A: Answer + Default, O: Copy>(
+        &self,
+        body: impl Fn() -> Result<(Vec<u8>, O), ProviderError>,
+        learn: impl Fn(&ProviderError, O) -> bool,
+        model: &str,
+        sink: &mut Sink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<ModelReply, ProviderError> {
+        loop {
+            let (bytes, sent) = body()?;
+            match self.ask(bytes, model, A::default(), sink, cancel).await {
+                Err(error) if learn(&error, sent) => {}
+                result => return result,
+            }
+        }
+    }
+
     /// Sends `body` and reads the answer to its end.
     pub(super) async fn ask<A: Answer>(
         &self,

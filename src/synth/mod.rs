@@ -13,9 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fence::Fencer;
 use crate::judge::{Finalist, Tally, gate_fact, gate_name};
-use crate::model::chat::{
-    Block, Message, ModelReply, ModelRequest, Purpose, ReplyStop, Role, ToolChoice,
-};
+use crate::model::chat::{Block, Message, ModelReply, ModelRequest, Purpose, ReplyStop, Role};
 use crate::model::{Ballot, GateReport, ModelRef, Usage};
 use crate::prompt::{PromptError, SynthFix, SynthRetry, SynthSystem, Templates};
 use crate::provider::{Provider, ProviderError};
@@ -178,17 +176,13 @@ fn request(
     messages: Vec<Message>,
     attempt: u32,
 ) -> ModelRequest {
-    ModelRequest {
-        model: input.model.model.clone(),
-        system: system.to_owned(),
-        tools: Arc::from([]),
+    ModelRequest::question(
+        &input.model.model,
+        system.to_owned(),
         messages,
-        tool_choice: ToolChoice::Forbidden,
-        max_output_tokens: input.max_output_tokens,
-        temperature: None,
-        seed: None,
-        purpose: Purpose::Synthesizer { attempt },
-    }
+        input.max_output_tokens,
+        Purpose::Synthesizer { attempt },
+    )
 }
 
 #[cfg(test)]

@@ -325,38 +325,25 @@ fn nobody_but_the_runs_own_user_can_speak_to_its_engine() {
     if rustix::process::geteuid().is_root() && Path::new("/usr/bin/python3").exists() {
         // The directory is opened, as an operator may have done: the socket is not.
         open_up(&socket);
-        let other = Command::new("setpriv")
-            .args([
-                "--reuid=65534",
-                "--regid=65534",
-                "--clear-groups",
-                "/usr/bin/python3",
-                "-c",
-                &code,
-            ])
-            .output()
-            .unwrap();
+        let other = as_nobody(&code);
         assert!(!other.status.success(), "{}", String::from_utf8_lossy(&other.stdout));
         let refused = String::from_utf8_lossy(&other.stderr).into_owned();
         assert!(refused.contains("PermissionError"), "{refused}");
         std::fs::set_permissions(&socket, Permissions::from_mode(0o666)).unwrap();
-        let other = Command::new("setpriv")
-            .args([
-                "--reuid=65534",
-                "--regid=65534",
-                "--clear-groups",
-                "/usr/bin/python3",
-                "-c",
-                &code,
-            ])
-            .output()
-            .unwrap();
+        let other = as_nobody(&code);
         let said = String::from_utf8_lossy(&other.stdout).into_owned();
         assert!(!said.contains("steered"), "whoever can open it is not served: {said}");
     }
     stage.place.run(["stop"]).exits(0);
     running.end();
     assert!(stage.place.record()["steers"].is_null(), "nothing was said");
+}
+
+/// Runs Python code as another user.
+fn as_nobody(code: &str) -> std::process::Output {
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let python = ["/usr/bin/python3", "-c", code];
+    Command::new("setpriv").args(nobody).args(python).output().unwrap()
 }
 
 /// Lets everybody pass to a file.

@@ -18,14 +18,14 @@ const SHOWN: usize = 4 * 1024;
 struct Stand<'a> {
     candidate: Option<&'a CandidateId>,
     tree: TreeId,
-    /// The base's own run: what its tests are called.
-    before: Option<&'a Outcome>,
 }
 
 /// What every run of a duel is given.
 struct Given<'a> {
     work: &'a Work<'a>,
     test: &'a DuelTest,
+    /// The base's own run: what its tests are called.
+    before: Option<&'a Outcome>,
     layer: Option<Layer>,
     events: &'a EventSink,
     cancel: &'a CancellationToken,
@@ -45,14 +45,15 @@ impl Gatekeeper {
         times: u32,
         (events, cancel): (&EventSink, &CancellationToken),
     ) -> Result<Vec<DuelRun>, GateError> {
-        let stands = self.stands(test, finalists, base).await?;
-        let longest = base.runs.get(&GateKind::Test).map(|run| run.elapsed);
+        let stands = self.stands(test, finalists).await?;
+        let before = base.runs.get(&GateKind::Test);
+        let longest = before.map(|run| run.elapsed);
         let work = Work {
             label: "duel",
             wall: prove::longest(longest.unwrap_or_default(), self.timeout()),
             ..self.work(GateKind::Test, &test.command, None)
         };
-        let given = Given { work: &work, test, layer: base.layer.clone(), events, cancel };
+        let given = Given { work: &work, test, before, layer: base.layer.clone(), events, cancel };
         let mut runs: Vec<DuelRun> = stands.iter().map(blank).collect();
         for _ in 0..times.max(1) {
             if runs.iter().any(|run| run.why.is_some()) {
@@ -71,10 +72,8 @@ impl Gatekeeper {
         &self,
         test: &DuelTest,
         finalists: &'a [(CandidateId, TreeId)],
-        base: &'a BaseGates,
     ) -> Result<Vec<Stand<'a>>, GateError> {
-        let before = base.runs.get(&GateKind::Test);
-        let mut stands = vec![Stand { candidate: None, tree: test.tree.clone(), before }];
+        let mut stands = vec![Stand { candidate: None, tree: test.tree.clone() }];
         for (id, tree) in finalists {
             let gated = self.gated(tree).await?.test;
             let (grounds, with) = (self.grounds.clone(), test.tree.clone());
@@ -82,21 +81,14 @@ impl Gatekeeper {
                 let base = grounds.base();
                 with_test(grounds.objects(), &base, &with, &gated).map_err(GateError::from)
             });
-            stands.push(Stand { candidate: Some(id), tree: tree.await?, before });
+            stands.push(Stand { candidate: Some(id), tree: tree.await? });
         }
         Ok(stands)
     }
 
     /// One run on one tree.
     async fn bout(&self, given: &Given<'_>, stand: &Stand<'_>) -> Result<Bout, GateError> {
-        let _place = tokio::select! {
-            place = self.places.acquire() => place.map_err(|_| GateError::Cancelled)?,
-            () = given.cancel.cancelled() => return Err(GateError::Cancelled),
-        };
-        let _room = tokio::select! {
-            room = self.room.enter() => room,
-            () = given.cancel.cancelled() => return Err(GateError::Cancelled),
-        };
+        let _turn = self.turn(given.cancel).await?;
         let work = Work { who: stand.candidate, ..*given.work };
         let terms = prove::Given {
             work: &work,
@@ -107,7 +99,7 @@ impl Gatekeeper {
         Ok(match self.in_tree(&terms, &work, &stand.tree).await? {
             Err(why) => Bout { end: Err(why), output: Clipped::default(), millis: 0 },
             Ok((run, _)) => Bout {
-                end: end(&run, stand.before, given.test.alone, stand.candidate.is_none()),
+                end: end(&run, given.before, given.test.alone, stand.candidate.is_none()),
                 output: clip(run.shown(), SHOWN),
                 millis: u64::try_from(run.elapsed.as_millis()).unwrap_or(u64::MAX),
             },

@@ -73,26 +73,25 @@ fn from_events(output: &str, events: &[Value]) -> Reading {
                 let named = reading.failed.iter().any(|test| test.path == package);
                 package_failed(&mut reading, package, named);
             }
-            _ => {}
-        }
-    }
-    // A test that printed without a line feed has its outcome behind that, and no event of its own.
-    for event in events {
-        let package = event["Package"].as_str().unwrap_or("");
-        let line = event["Output"].as_str().unwrap_or("").trim_end();
-        let name = |word| Some(format!("{package}.{}", outcome(line, word)?));
-        let is_known = |name: &String| {
-            reading.passed.contains_key(name)
-                || reading.failed.iter().any(|each| each.code == *name)
-        };
-        if let Some(name) = name("--- FAIL: ").filter(|name| !is_known(name)) {
-            reading.fail(&name, package, "test failed");
-        } else if let Some(name) = name("--- PASS: ").filter(|name| !is_known(name)) {
-            reading.pass(name);
+            _ => {
+                let line = event["Output"].as_str().unwrap_or("").trim();
+                let name = |word| Some(format!("{package}.{}", hidden_outcome(line, word)?));
+                if let Some(name) = name("--- FAIL: ") {
+                    reading.fail(&name, package, "test failed");
+                } else if let Some(name) = name("--- PASS: ") {
+                    reading.pass(name);
+                }
+            }
         }
     }
     reading.shown = Some(shown);
     reading
+}
+
+/// The test whose outcome stands behind what it printed without a line feed: `go test -json` gives no event of
+/// its own to that.
+fn hidden_outcome<'a>(line: &'a str, word: &str) -> Option<&'a str> {
+    outcome(line, word).filter(|_| !line.starts_with("--- "))
 }
 
 /// `--- FAIL: TestAdd (0.00s)`, then `FAIL\texample/pkg\t0.002s`, which names the package.
@@ -170,12 +169,14 @@ mod tests {
             + &event("output", "TestLow", "dbg--- PASS: TestLow (0.00s)\n")
             + &event("output", "TestLow", "dbg--- FAIL: TestMid (0.00s)\n")
             + &event("output", "TestTop", "--- PASS: TestTop (0.00s)\n")
-            + &event("pass", "TestTop", "");
+            + &event("pass", "TestTop", "")
+            + "{\"Action\":\"fail\",\"Package\":\"p\"}\n";
         let reading = read_test(&output);
         let passed: Vec<(&str, u32)> =
             reading.passed.iter().map(|(name, times)| (name.as_str(), *times)).collect();
         assert_eq!(passed, [("p.TestLow", 1), ("p.TestTop", 1)]);
         assert_eq!(reading.failed[0].code, "p.TestMid");
+        assert!(reading.errors.is_empty(), "a test that is named says why the package failed");
     }
 
     #[test]

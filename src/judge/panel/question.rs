@@ -3,13 +3,12 @@
 //! Never here: replies.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::{JudgeModel, PanelInput};
 use crate::judge::definition::{Judge, LooksAt};
 use crate::judge::duel::duel_views;
 use crate::judge::facts::{Finalist, view};
-use crate::model::chat::{Message, ModelRequest, Purpose, ToolChoice};
+use crate::model::chat::{Message, ModelRequest, Purpose};
 use crate::model::{CandidateId, Order};
 use crate::prompt::{JudgeTask, PromptError};
 
@@ -134,19 +133,15 @@ impl<'a> Question<'a> {
         messages: Vec<Message>,
         max_output_tokens: u32,
     ) -> ModelRequest {
-        ModelRequest {
-            model: self.model.name.model.clone(),
-            system: self.system.clone(),
-            tools: Arc::from([]),
+        ModelRequest::question(
+            &self.model.name.model,
+            self.system.clone(),
             messages,
-            tool_choice: ToolChoice::Forbidden,
             max_output_tokens,
-            temperature: None,
-            seed: None,
-            purpose: Purpose::Judge {
+            Purpose::Judge {
                 judge: self.judge.id.to_string(),
                 ballot: self.ballot[attempt.min(1)].clone(),
             },
-        }
+        )
     }
 }

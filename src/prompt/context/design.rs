@@ -13,10 +13,6 @@ impl PromptContext for DesignSystem {
     fn template(&self) -> &str {
         "design_system"
     }
-
-    fn fields(&self) -> Fields {
-        Vec::new()
-    }
 }
 
 /// The question for a plan.

@@ -13,10 +13,6 @@ impl PromptContext for DuelSystem {
     fn template(&self) -> &str {
         "duel_system"
     }
-
-    fn fields(&self) -> Fields {
-        Vec::new()
-    }
 }
 
 /// The question for a test that tells two changes apart.

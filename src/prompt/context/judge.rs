@@ -13,10 +13,6 @@ impl PromptContext for JudgeSystem {
     fn template(&self) -> &str {
         "judge_system"
     }
-
-    fn fields(&self) -> Fields {
-        Vec::new()
-    }
 }
 
 /// One gate as a judge sees it: the fact from the engine's record, and what was printed.
@@ -44,10 +40,6 @@ pub struct SkepticSystem;
 impl PromptContext for SkepticSystem {
     fn template(&self) -> &str {
         "skeptic_system"
-    }
-
-    fn fields(&self) -> Fields {
-        Vec::new()
     }
 }
 

@@ -12,10 +12,6 @@ impl PromptContext for TitleSystem {
     fn template(&self) -> &str {
         "title_system"
     }
-
-    fn fields(&self) -> Fields {
-        Vec::new()
-    }
 }
 
 /// The question for a title.
@@ -42,10 +38,6 @@ pub struct CapsuleSystem;
 impl PromptContext for CapsuleSystem {
     fn template(&self) -> &str {
         "capsule_system"
-    }
-
-    fn fields(&self) -> Fields {
-        Vec::new()
     }
 }
 

@@ -13,10 +13,6 @@ impl PromptContext for SynthSystem {
     fn template(&self) -> &str {
         "synth_system"
     }
-
-    fn fields(&self) -> Fields {
-        Vec::new()
-    }
 }
 
 /// What a judge said, for the synthesizer.

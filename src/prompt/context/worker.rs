@@ -13,10 +13,6 @@ impl PromptContext for WorkerSystem {
     fn template(&self) -> &str {
         "worker_system"
     }
-
-    fn fields(&self) -> Fields {
-        Vec::new()
-    }
 }
 
 /// The instructions that a repository holds for its contributors (`AGENTS.md`).

@@ -82,18 +82,16 @@ impl Ask for OpenaiChat {
         sink: &mut Sink<'_>,
         cancel: &CancellationToken,
     ) -> Result<ModelReply, ProviderError> {
-        loop {
+        let body = || {
             let options = request::Options {
                 completion_limit: self.completion_limit.load(Ordering::Relaxed),
                 usage: self.usage.load(Ordering::Relaxed),
             };
-            let body = request::body(request, options, &self.extra)?;
-            let answer = stream::Stream::default();
-            match self.http.ask(body, &request.model, answer, sink, cancel).await {
-                Err(error) if self.learn(&error, options) => {}
-                result => return result,
-            }
-        }
+            Ok((request::body(request, options, &self.extra)?, options))
+        };
+        let learn = |error: &ProviderError, sent| self.learn(error, sent);
+        let (http, model) = (&self.http, &request.model);
+        http.ask_as_learnt::<stream::Stream, _>(body, learn, model, sink, cancel).await
     }
 }
 

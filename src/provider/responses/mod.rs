@@ -75,18 +75,17 @@ impl Ask for OpenaiResponses {
         sink: &mut Sink<'_>,
         cancel: &CancellationToken,
     ) -> Result<ModelReply, ProviderError> {
-        loop {
+        let body = || {
             let options = request::Options {
                 encrypted: self.encrypted.load(Ordering::Relaxed),
                 ids: self.ids.load(Ordering::Relaxed),
             };
-            let body = request::body(request, options, &self.extra)?;
-            let answer = stream::Stream::default();
-            match self.http.ask(body, &request.model, answer, sink, cancel).await {
-                Err(error) if self.learn(&error, options) => {}
-                result => return result.map(|reply| cut(reply, request)),
-            }
-        }
+            Ok((request::body(request, options, &self.extra)?, options))
+        };
+        let learn = |error: &ProviderError, sent| self.learn(error, sent);
+        let (http, model) = (&self.http, &request.model);
+        let reply = http.ask_as_learnt::<stream::Stream, _>(body, learn, model, sink, cancel).await;
+        reply.map(|reply| cut(reply, request))
     }
 }
 
