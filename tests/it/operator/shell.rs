@@ -241,8 +241,18 @@ fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
     }
     // Without anybody who could answer, a question for a password ends it.
     let ask = "printf 'Password: '; read w; sleep 1000";
-    for args in [&[][..], &["--pty"][..]] {
-        let done = stage.shell(&[args, &["--", ask]].concat()).exits(125);
+    let silent = || {
+        let mut child = stage.place.bakeoff(["shell", "--lane", "one/1", "--", ask]);
+        let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        // An end of its input would be an answer.
+        let held = child.stdin.take();
+        let done = ended(child);
+        drop(held);
+        done
+    };
+    for done in [silent(), stage.shell(&["--pty", "--", ask])] {
+        let done = done.exits(125);
         assert!(done.err.contains("asked for a secret (Password:)"), "{}", done.err);
     }
     // One that reads an input without anything in it is told its end, and one that does not read goes on.
