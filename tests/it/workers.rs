@@ -293,7 +293,7 @@ fn a_worker_that_waits_is_woken_by_its_job_and_told_once() {
 #[test]
 fn a_snippet_starts_reads_and_ends_jobs_and_sees_nothing_else() {
     // contract C5
-    // contract C16 in part: that strict leaves it to the operator is open
+    // contract C16 together: a real Python in the sandbox, without a network
     if !python() {
         return;
     }
