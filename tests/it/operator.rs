@@ -179,7 +179,7 @@ fn one_list_has_workers_and_jobs_and_one_id_reads_and_stops_each() {
 }
 
 // contract C32
-// contract C26 in part: of the channels that there are
+// contract C26 together: the operator's word
 #[test]
 fn the_operators_word_is_read_in_the_next_turn_or_comes_back_as_missed() {
     let stage = Stage::new();
@@ -238,7 +238,7 @@ fn words(request: &Value) -> Vec<String> {
     texts.filter(|text| text.starts_with("OPERATOR STEERING ")).collect()
 }
 
-// contract C26 in part: what is journaled first is the same after a resume
+// contract C26 together: what is journaled first is the same after a resume
 #[test]
 fn a_killed_run_tells_each_word_once_and_asks_nothing_else() {
     let stage = Stage::new();
@@ -308,7 +308,7 @@ fn two_runs_at_once_are_apart_and_the_newest_is_meant() {
     stage.place.nothing_left("two runs");
 }
 
-// contract C26 in part: a snippet of a model's can't reach the socket, and no other user can
+// contract C26 together: a snippet of a model's can't reach the socket, and no other user can
 #[test]
 fn nobody_but_the_runs_own_user_can_speak_to_its_engine() {
     let stage = Stage::new();
