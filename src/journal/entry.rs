@@ -59,6 +59,13 @@ pub enum Entry {
     CallEnded {
         /// What for.
         purpose: Purpose,
+        /// The provider that was asked; empty in journals of engines that kept neither it nor the request here.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        provider: String,
+        /// The request as an artifact. With the provider it says which of the open calls this is the end of:
+        /// one purpose may have several, at two models.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<ArtifactId>,
         /// The reply as an artifact; absent after an error.
         reply: Option<ArtifactId>,
         /// The error's class and message.

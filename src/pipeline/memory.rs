@@ -12,6 +12,7 @@ use super::Attempt;
 use super::frame::Frame;
 use super::kept::KeptAttempt;
 use super::limited::Limited;
+use super::open::Open;
 use crate::journal::{Artifacts, Entry, JournalError, LeftBehind, Read, RunDir};
 use crate::model::chat::{Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
@@ -94,7 +95,7 @@ impl Memory {
         let mut memory =
             Self { recall, artifacts: Some(dir.artifacts().clone()), ..Self::default() };
         let frame = Frame::find(read, dir)?;
-        let mut open: Vec<(Purpose, Asked)> = Vec::new();
+        let mut open = Open::default();
         let mut possibly_paid = 0;
         for entry in &read.entries {
             match entry {
@@ -104,12 +105,19 @@ impl Memory {
                     if let Purpose::Worker { lane, .. } = purpose {
                         memory.asked.insert(lane.clone(), asked.clone());
                     }
-                    open.push((purpose.clone(), asked));
+                    open.begin(purpose, asked);
                 }
-                Entry::CallEnded { purpose, reply, error, usage, maybe_charged } => {
-                    let at = open.iter().position(|(asked, _)| asked == purpose);
-                    let Some(at) = at else { continue };
-                    let (_, asked) = open.remove(at);
+                Entry::CallEnded {
+                    purpose,
+                    provider,
+                    request,
+                    reply,
+                    error,
+                    usage,
+                    maybe_charged,
+                } => {
+                    let named = request.as_ref().map(|request| (provider, request));
+                    let Some(asked) = open.end(purpose, named) else { continue };
                     possibly_paid += u64::from(*maybe_charged);
                     if *maybe_charged {
                         memory.charged.insert(asked.clone());
@@ -143,11 +151,11 @@ impl Memory {
                     memory.duels.insert(key, runs.clone());
                 }
                 // What was in flight when an engine ended stays so.
-                Entry::Resumed { .. } => possibly_paid += std::mem::take(&mut open).len() as u64,
+                Entry::Resumed { .. } => possibly_paid += open.lose(),
                 Entry::Event { event } => memory.hear(event),
             }
         }
-        possibly_paid += open.len() as u64;
+        possibly_paid += open.lose();
         memory.resumption =
             Some(Resumption { possibly_paid_calls: possibly_paid, ..Default::default() });
         memory.verify()?;

@@ -29,6 +29,7 @@ mod layers;
 mod limited;
 mod memory;
 mod models;
+mod open;
 mod phases;
 mod prior;
 pub mod python;

@@ -29,9 +29,15 @@ impl Remembering {
             .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
         let (purpose, provider) = (request.purpose.clone(), self.provider.clone());
         let request = self.dir.artifacts().put(&bytes)?;
-        self.dir.append(&Entry::CallBegan { purpose: purpose.clone(), provider, request })?;
+        self.dir.append(&Entry::CallBegan {
+            purpose: purpose.clone(),
+            provider: provider.clone(),
+            request: request.clone(),
+        })?;
         self.dir.append(&Entry::CallEnded {
             purpose,
+            provider,
+            request: Some(request),
             reply: None,
             error: Some(format!("{}: {error}", error.class.name())),
             usage: Usage::default(),

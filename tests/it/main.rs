@@ -15,6 +15,7 @@ mod bad_input;
 mod carry;
 mod commands;
 mod corners;
+mod crossed;
 mod demo;
 mod design;
 mod doubts;
