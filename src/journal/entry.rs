@@ -25,6 +25,40 @@ pub struct LeftBehind {
     pub survivors: Vec<String>,
 }
 
+/// Places at which a run looks whether it was cut off, in the order of its stages.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Checkpoint {
+    /// After the gates on the base.
+    Base,
+    /// Before the design step.
+    Design,
+    /// After it.
+    Designed,
+    /// After the workers.
+    Worked,
+    /// After the gates on the candidates.
+    Proved,
+    /// Before the skeptics.
+    Doubt,
+    /// Before the judges.
+    Judge,
+    /// Before judges are tried for length.
+    Control,
+    /// Before a duel.
+    Duel,
+    /// After the judges and what comes of their word.
+    Decided,
+    /// Before the synthesizer.
+    Fuse,
+    /// After a proposal of the synthesizer.
+    Fused,
+    /// Before the side calls.
+    Aside,
+}
+
 /// One line of `journal.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "entry", rename_all = "snake_case")]
@@ -94,6 +128,14 @@ pub enum Entry {
     Enough {
         /// Which, and why they were enough.
         enough: Enough,
+    },
+    /// The run's time limit ended it: where its stages saw that first. It can't be derived from anything else, and a
+    /// replay has no clock.
+    TimedOut {
+        /// The place in the order of the stages.
+        at: Checkpoint,
+        /// The how many-th look there, from 1.
+        nth: u32,
     },
     /// The gates ran, on a candidate's tree or on the base.
     Gated {

@@ -13,7 +13,7 @@ use super::frame::Frame;
 use super::kept::KeptAttempt;
 use super::limited::Limited;
 use super::open::Open;
-use crate::journal::{Artifacts, Entry, JournalError, LeftBehind, Read, RunDir};
+use crate::journal::{Artifacts, Checkpoint, Entry, JournalError, LeftBehind, Read, RunDir};
 use crate::model::chat::{Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
     ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Limit, Resumption, RunEvent, Steer,
@@ -63,6 +63,8 @@ pub struct Memory {
     base_kept: Option<ArtifactId>,
     enough: Option<Enough>,
     design: Option<Design>,
+    /// Where the stages saw that the time was over, unless the run went on since.
+    timed_out: Option<(Checkpoint, u32)>,
     duels: BTreeMap<DuelKey, Vec<DuelRun>>,
     /// The operator's words, each as it stood last.
     steers: Vec<Steer>,
@@ -151,7 +153,11 @@ impl Memory {
                     memory.duels.insert(key, runs.clone());
                 }
                 // What was in flight when an engine ended stays so.
-                Entry::Resumed { .. } => possibly_paid += open.lose(),
+                Entry::Resumed { .. } => {
+                    possibly_paid += open.lose();
+                    memory.timed_out = None;
+                }
+                Entry::TimedOut { at, nth } => memory.timed_out = Some((*at, *nth)),
                 Entry::Event { event } => memory.hear(event),
             }
         }
@@ -219,7 +225,7 @@ impl Memory {
         let keeps = |entry: &Entry| match entry {
             Entry::CallBegan { purpose, .. } | Entry::CallEnded { purpose, .. } => worker(purpose),
             Entry::Event { event } => matches!(**event, RunEvent::Steered { .. }),
-            Entry::Plan { .. } | Entry::Resumed { .. } => false,
+            Entry::Plan { .. } | Entry::Resumed { .. } | Entry::TimedOut { .. } => false,
             Entry::Fallback { .. }
             | Entry::Attempt { .. }
             | Entry::Enough { .. }
@@ -352,7 +358,8 @@ impl Memory {
     pub(super) fn attempt(&self, lane: &LaneId) -> Result<Option<Attempt>, JournalError> {
         let Some(id) = self.attempts.get(lane) else { return Ok(None) };
         let kept: KeptAttempt = self.artifact(id)?;
-        let over = !matches!(kept.stop, Stop::Failed { .. } | Stop::Cancelled);
+        let over =
+            !matches!(kept.stop, Stop::Failed { .. } | Stop::Cancelled) && !kept.with_the_run;
         // Where enough were there, nobody works again.
         if !over && !self.is_replay() && self.enough.is_none() {
             return Ok(None);
@@ -368,6 +375,11 @@ impl Memory {
             None => Vec::new(),
         };
         Ok(kept.attempt(diff))
+    }
+
+    /// Where the stages saw that the run's time was over, and at the how many-th look there.
+    pub fn timed_out(&self) -> Option<(Checkpoint, u32)> {
+        self.timed_out
     }
 
     /// Why the fan-out had ended early, if it had.

@@ -11,6 +11,7 @@ mod changed;
 mod checkup;
 mod choice;
 mod choosing;
+mod cut;
 mod decide;
 mod design;
 mod digest;

@@ -255,6 +255,6 @@ impl Ask for Recorded {
         let result = self.inner.call(request, sink, cancel).await;
         let purpose = request.purpose.clone();
         self.ended(purpose, id, &result).map_err(|error| self.failed(error))?;
-        result
+        result.map_err(|error| ProviderError { kept: true, ..error })
     }
 }

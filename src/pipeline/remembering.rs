@@ -1,4 +1,4 @@
-//! A provider that knows what the journal holds, and keeps there what was refused without being asked.
+//! A provider that knows what the journal holds, and keeps there what a caller was told in its own words.
 //!
 //! Never here: how a journal is read (`memory`), the calls that are made (`models`).
 
@@ -23,7 +23,8 @@ pub(super) struct Remembering {
 }
 
 impl Remembering {
-    /// Keeps a call that was refused without asking the server: a replay has to end the same way.
+    /// Keeps how a call ended that was refused without asking the server, cut off while it waited, or given up
+    /// after its tries: a replay has to end the same way, in the same words.
     fn refused(&self, request: &ModelRequest, error: &ProviderError) -> Result<(), JournalError> {
         let bytes = serde_json::to_vec(request)
             .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
@@ -109,7 +110,7 @@ impl Ask for Remembering {
             None => reply,
         });
         match result {
-            Err(error) if error.unasked => Err(self.keep_refusal(request, error)),
+            Err(error) if !error.kept => Err(self.keep_refusal(request, error)),
             result => result,
         }
     }

@@ -1,5 +1,5 @@
-//! Calls of one purpose that are open at the same time and end in the other order are told apart, by a run that
-//! goes on and by a replay.
+//! How calls end in the journal: those of one purpose that are open at the same time are told apart, by a run that
+//! goes on and by a replay, and a call that was given up ends in the words that its caller was told.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::resume::{Bench, RUN, answer, decided, journal, record, said, verdict};
 use super::support::place::PATIENCE;
-use super::support::server::{Request, Server};
+use super::support::server::{Reply, Request, Server};
 
 /// The journal's whole lines, while the run is under way.
 fn so_far(runs: &Path) -> Vec<Value> {
@@ -134,4 +134,19 @@ fn a_journal_that_names_calls_by_their_purpose_alone_is_still_read() {
     fs::remove_file(run.join("record.json")).unwrap();
     bench.run(&["resume", "-q"]).exits(0);
     assert_eq!((bench.asked(), decided(&record(&run))), (asked, decided(&whole)));
+}
+
+#[test]
+fn what_a_caller_was_told_after_the_last_try_is_what_a_replay_says() {
+    let bench = Bench::new();
+    let server = Server::start(|request| match request.json()["model"].as_str() {
+        Some("judge") => Reply::json(503, "{\"error\":{\"message\":\"come back later\"}}")
+            .header("retry-after-ms", "1"),
+        _ => answer(request),
+    });
+    bench.configure(&server.url(), "");
+    bench.run(&RUN).exits(3);
+    let ballots = record(&bench.newest())["ballots"].to_string();
+    assert!(ballots.contains("(asked 6 times in "), "{ballots}");
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
 }

@@ -50,6 +50,7 @@ mod selftests;
 mod show;
 mod support;
 mod swayed;
+mod timed;
 mod tool_command;
 mod tools;
 mod under_workers;
