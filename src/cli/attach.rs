@@ -1,14 +1,15 @@
 //! `bakeoff attach`.
 
 use std::io::{IsTerminal, Write};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::context::Context;
-use super::output::{tell, write_stdout};
+use super::output::{stream_stdout, tell, write_stdout};
+use super::pour::Pour;
 use super::running::{find, split_run, with_others};
-use super::terminal::{self, Modes, Typed, Unseen};
+use super::terminal::{self, Modes, Typed, Unseen, Way};
 use super::{CliError, Exit};
 use crate::control::{ControlError, Follow, Frame, Said, Speak, attach};
 use crate::jobs::Input;
@@ -30,6 +31,9 @@ pub struct Args {
     words: Vec<String>,
 }
 
+/// So much that happens may wait. The engine waits, too, when it is more: what is shown slowly fills no memory.
+pub(super) const EVENTS: usize = 8;
+
 /// What happens while one is attached.
 pub(super) enum Event {
     /// The engine says something; nothing more when it is gone.
@@ -40,8 +44,12 @@ pub(super) enum Event {
     Typed(Typed),
     /// The terminal has another size.
     Resized,
+    /// The operator wants the terminal for something else (ctrl-Z).
+    Suspended,
     /// The operator leaves by a signal.
     Left(Exit),
+    /// The same by ctrl-\\.
+    Quit,
 }
 
 impl Args {
@@ -52,18 +60,26 @@ impl Args {
         let dir = find(run, context)?;
         let (card, follow, speak) = attach(dir.path(), id, terminal::size())
             .map_err(|error| with_others(error, context))?;
-        let (events, inbox) = channel();
+        let (events, inbox) = sync_channel(EVENTS);
         let unseen = Unseen::new(Modes::set());
         watch_signals(events.clone())?;
+        let texts = follow.takes_texts();
         listen(follow, events.clone());
-        read(unseen.is_terminal(), events);
-        let screen = Screen { speak, unseen, full: std::io::stdout().is_terminal() };
+        let (pour, pump) = Pour::new(false);
+        let way = match unseen.is_terminal() {
+            true => Way::Typed,
+            false if texts => Way::Lines,
+            false => Way::Bytes(pump),
+        };
+        read(way, events);
+        let full = std::io::stdout().is_terminal();
+        let screen = Screen { speak, unseen, pour, full };
         screen.show(&card, &inbox)
     }
 }
 
 /// The engine's frames, on a thread of their own.
-pub(super) fn listen(mut follow: Follow, events: Sender<Event>) {
+pub(super) fn listen(mut follow: Follow, events: SyncSender<Event>) {
     std::thread::spawn(move || {
         loop {
             let event = match follow.frame() {
@@ -79,23 +95,27 @@ pub(super) fn listen(mut follow: Follow, events: Sender<Event>) {
 }
 
 /// What is typed, on a thread of its own. It ends with the process.
-pub(super) fn read(terminal: bool, events: Sender<Event>) {
+pub(super) fn read(way: Way, events: SyncSender<Event>) {
     std::thread::spawn(move || {
-        terminal::read(terminal, |typed| events.send(Event::Typed(typed)).is_ok());
+        terminal::read(way, |typed| events.send(Event::Typed(typed)).is_ok());
     });
 }
 
 /// Signals, on a thread of their own.
-pub(super) fn watch_signals(events: Sender<Event>) -> Result<(), CliError> {
+pub(super) fn watch_signals(events: SyncSender<Event>) -> Result<(), CliError> {
     let failed = |error| CliError::internal(format!("failed to watch for signals: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;
     let made = runtime.block_on(async {
         let kinds = [SignalKind::window_change(), SignalKind::interrupt(), SignalKind::terminate()];
         let [resized, interrupted, terminated] = kinds.map(signal);
-        Ok::<_, std::io::Error>((resized?, interrupted?, terminated?))
+        // Their own effect would leave the terminal with changed modes.
+        let suspend = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
+        let [suspended, quit] = [suspend, SignalKind::quit()].map(signal);
+        Ok::<_, std::io::Error>(((resized?, interrupted?, terminated?), (suspended?, quit?)))
     });
-    let (mut resized, mut interrupted, mut terminated) = made.map_err(failed)?;
+    let ((mut resized, mut interrupted, mut terminated), (mut suspended, mut quit)) =
+        made.map_err(failed)?;
     std::thread::spawn(move || {
         runtime.block_on(async {
             loop {
@@ -103,6 +123,8 @@ pub(super) fn watch_signals(events: Sender<Event>) -> Result<(), CliError> {
                     _ = resized.recv() => Event::Resized,
                     _ = interrupted.recv() => Event::Left(Exit::Interrupted),
                     _ = terminated.recv() => Event::Left(Exit::Terminated),
+                    _ = suspended.recv() => Event::Suspended,
+                    _ = quit.recv() => Event::Quit,
                 };
                 if events.send(event).is_err() {
                     return;
@@ -117,6 +139,7 @@ pub(super) fn watch_signals(events: Sender<Event>) -> Result<(), CliError> {
 struct Screen {
     speak: Speak,
     unseen: Unseen,
+    pour: Pour,
     /// Whether standard output is a terminal.
     full: bool,
 }
@@ -152,6 +175,8 @@ impl Screen {
             }
             Event::Broken(error) => return Err(error.into()),
             Event::Typed(Typed::Input(input)) => self.say(input),
+            Event::Typed(Typed::Bytes(bytes)) => self.pour.give(&mut self.speak, &bytes),
+            Event::Typed(Typed::Failed(reason)) => self.pour.failed(reason),
             Event::Typed(Typed::Leave) => {
                 let _ = self.speak.say(&Said::Leave);
                 tell("\nleft; it goes on\n");
@@ -159,22 +184,26 @@ impl Screen {
             }
             // Nothing can be typed any more, and there is still something to see.
             Event::Typed(Typed::Over) => {}
-            Event::Resized => {
-                if let Some(size) = terminal::size() {
-                    let _ = self.speak.say(&Said::Resize { size });
-                }
+            Event::Resized => self.resize(),
+            Event::Suspended => {
+                self.unseen.suspend();
+                self.resize();
             }
             Event::Left(exit) => return Ok(Some(exit)),
+            Event::Quit => return Ok(Some(Exit::Interrupted)),
         }
         Ok(None)
     }
 
     fn frame(&mut self, frame: Frame) -> Result<Option<Exit>, CliError> {
         match frame {
-            Frame::Output { text } => write_stdout(block(&text).as_bytes())?,
-            Frame::Dropped { bytes } => {
-                write_stdout(format!("\n[{bytes} bytes of output are gone]\n").as_bytes())?;
+            Frame::Output { text } => {
+                // Nobody reads on: as with any program in a pipe that is the end.
+                if !stream_stdout(block(&text).as_bytes())? {
+                    return Ok(Some(Exit::Done));
+                }
             }
+            Frame::Dropped { bytes } => self.dropped(bytes)?,
             Frame::State { card } => {
                 self.unseen.follow(&card);
                 if card.state != CardState::Running {
@@ -183,14 +212,42 @@ impl Screen {
             }
             // Only whoever started a command is told so.
             Frame::Exit { .. } => {}
-            Frame::Refused { reason } => tell(&format!("{reason}\n")),
+            Frame::Poured { open, lost } => self.pour.answered(open, lost),
+            Frame::Refused { reason } => {
+                tell(&format!("{}\n", line(&reason)));
+                if !self.unseen.is_terminal() {
+                    self.pour.failed(reason);
+                }
+            }
             Frame::Ended { card } => {
                 std::io::stdout().flush().ok();
                 tell(&format!("{} is over: {}\n", card.id, line(&card.state.words())));
-                return Ok(Some(Exit::Done));
+                return match self.pour.lost() {
+                    None => Ok(Some(Exit::Done)),
+                    Some(why) => {
+                        let why = line(why);
+                        Err(CliError::internal(format!("not all input came in: {why}")))
+                    }
+                };
             }
         }
         Ok(None)
+    }
+
+    /// Says where output is missing: on a screen in its place, else beside the output, which others may read.
+    fn dropped(&self, bytes: u64) -> Result<(), CliError> {
+        let note = format!("[{bytes} bytes of output are gone]\n");
+        if self.full {
+            return write_stdout(format!("\n{note}").as_bytes());
+        }
+        tell(&note);
+        Ok(())
+    }
+
+    fn resize(&mut self) {
+        if let Some(size) = terminal::size() {
+            let _ = self.speak.say(&Said::Resize { size });
+        }
     }
 
     fn say(&mut self, input: Input) {

@@ -28,6 +28,7 @@ mod man;
 mod output;
 mod pick;
 mod plan;
+mod pour;
 mod preview;
 mod probe;
 mod record;

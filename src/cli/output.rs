@@ -15,12 +15,18 @@ use crate::report::{self, Style};
 
 /// Writes bytes to standard output.
 pub fn write_stdout(bytes: &[u8]) -> Result<(), CliError> {
+    stream_stdout(bytes).map(drop)
+}
+
+/// Writes what goes on for long; false when nobody reads it any more.
+pub fn stream_stdout(bytes: &[u8]) -> Result<bool, CliError> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => {
             Err(CliError::internal(format!("failed to write to standard output: {error}")))
         }
-        _ => Ok(()),
     }
 }
 

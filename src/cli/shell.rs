@@ -2,13 +2,14 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
-use super::attach::{Event, listen, read, watch_signals};
+use super::attach::{EVENTS, Event, listen, read, watch_signals};
 use super::context::Context;
-use super::output::{tell, write_json, write_stdout};
+use super::output::{stream_stdout, tell, write_json};
+use super::pour::Pour;
 use super::running::{LATEST, find, with_others};
-use super::terminal::{self, Modes, Typed, Unseen};
+use super::terminal::{self, Modes, Typed, Unseen, Way};
 use super::{CliError, Exit};
 use crate::control::{Frame, Request, Said, ShellAnswer, Speak, Wish, ask, shell};
 use crate::jobs::{Input, Size};
@@ -23,7 +24,7 @@ use crate::model::printable::{block, line};
     running, ctrl-D ends its input. What is left or detached runs until the run ends; `bakeoff jobs`, `attach` and `stop` \
     know it. Where nobody can answer (no terminal, CI=true, --no-input with --pty), a question for a password ends it.\n\n\
     Exit status: the command's own; 128 and the number of a signal that ended it; 124 when its time was over; 125 when \
-    bakeoff ended it or the sandbox could not run it."
+    bakeoff ended it or could not start it, or when input or output of it was lost; 141 when nobody reads the output."
 )]
 pub struct Args {
     /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
@@ -52,6 +53,11 @@ pub struct Args {
     command: Vec<String>,
 }
 
+/// The exit status when bakeoff ended a command or could not run it, or input or output of it was lost.
+const FAILED: i32 = 125;
+/// The exit status when nobody reads the output any more: 128 and the number of SIGPIPE.
+const UNREAD: i32 = 141;
+
 /// How watching a command ended.
 struct Seen {
     /// Its exit status, when it ended.
@@ -62,6 +68,10 @@ struct Seen {
     told: String,
     /// What it wrote, for JSON.
     output: String,
+    /// Bytes of its output that are gone.
+    dropped: u64,
+    /// Why a part of standard input did not come to it.
+    lost: Option<String>,
     /// The signal by which the operator ended it.
     signal: Option<Exit>,
 }
@@ -69,6 +79,14 @@ struct Seen {
 impl Args {
     /// Runs it.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
+        self.watched(context).or_else(|error| {
+            // Any exit code of bakeoff's own could be the command's.
+            error.report();
+            std::process::exit(FAILED)
+        })
+    }
+
+    fn watched(&self, context: &Context) -> Result<Exit, CliError> {
         let dir = find(&self.run, context)?;
         let answer =
             shell(dir.path(), self.wish(context)).map_err(|error| with_others(error, context))?;
@@ -84,16 +102,17 @@ impl Args {
                 Ok(Exit::Done)
             }
             ShellAnswer::Attached { card, follow, speak } => {
-                let (events, inbox) = channel();
+                let (events, inbox) = sync_channel(EVENTS);
                 let unseen = Unseen::new(if self.no_input { None } else { Modes::set() });
                 watch_signals(events.clone())?;
                 listen(follow, events.clone());
+                let (pour, pump) = Pour::new(true);
                 let mut speak = speak;
                 if self.no_input {
                     // The end of the connection is told by its other half.
                     let _ = speak.say(&Said::Input { input: Input::Close });
                 } else {
-                    read(unseen.is_terminal(), events);
+                    read(if unseen.is_terminal() { Way::Typed } else { Way::Bytes(pump) }, events);
                 }
                 let view = View {
                     speak,
@@ -104,6 +123,8 @@ impl Args {
                     unseen,
                     echo: Echo::default(),
                     output: String::new(),
+                    pour,
+                    dropped: 0,
                 };
                 self.end(view.watch(&inbox)?)
             }
@@ -134,6 +155,8 @@ impl Args {
                 "code": seen.code,
                 "why": seen.why,
                 "output": seen.output,
+                "dropped_bytes": seen.dropped,
+                "input_lost": seen.lost,
                 "told": seen.told,
             }))?;
         } else {
@@ -145,8 +168,14 @@ impl Args {
         if let Some(exit) = seen.signal {
             return Ok(exit);
         }
+        if let Some(why) = &seen.lost {
+            tell(&format!("bakeoff: not all input came to the command: {}\n", line(why)));
+        }
+        let whole = seen.dropped == 0 && seen.lost.is_none();
         match seen.code {
-            None | Some(0) => Ok(Exit::Done),
+            None | Some(0) if whole => Ok(Exit::Done),
+            // What is not whole is no success.
+            None | Some(0) => std::process::exit(FAILED),
             // No exit code of bakeoff's own: the command's.
             Some(code) => std::process::exit(code),
         }
@@ -163,6 +192,8 @@ struct View {
     unseen: Unseen,
     echo: Echo,
     output: String,
+    pour: Pour,
+    dropped: u64,
 }
 
 impl View {
@@ -175,55 +206,75 @@ impl View {
             match event {
                 Event::Frame(Some(Frame::Exit { code, why, told })) => {
                     let why = if signal.is_some() { None } else { why };
-                    return Ok(Seen { code: Some(code), why, told, output: self.output, signal });
+                    return Ok(Seen { why, told, signal, ..self.seen(Some(code)) });
                 }
-                Event::Frame(Some(frame)) => self.frame(frame)?,
+                Event::Frame(Some(frame)) => {
+                    if !self.frame(frame)? {
+                        return Ok(self.seen(Some(UNREAD)));
+                    }
+                }
                 Event::Frame(None) => return Err(gone()),
                 Event::Broken(error) => return Err(error.into()),
                 Event::Typed(Typed::Input(input)) => self.put(input),
+                Event::Typed(Typed::Bytes(bytes)) => self.pour.give(&mut self.speak, &bytes),
+                Event::Typed(Typed::Failed(reason)) => self.pour.failed(reason),
                 Event::Typed(Typed::Leave) => return Ok(self.leave()),
                 Event::Typed(Typed::Over) => {}
                 Event::Resized => self.resize(),
+                Event::Suspended => {
+                    self.unseen.suspend();
+                    self.resize();
+                }
                 Event::Left(Exit::Interrupted) if self.pty => {
                     self.put(Input::Write { text: "\u{3}".to_owned() });
                 }
-                Event::Left(exit) => {
-                    signal = Some(exit);
-                    stop(&self.run, &self.card.id);
+                Event::Quit if self.pty => {
+                    self.put(Input::Write { text: "\u{1c}".to_owned() });
                 }
+                Event::Left(exit) => signal = Some(self.stop(exit)),
+                Event::Quit => signal = Some(self.stop(Exit::Interrupted)),
             }
         }
         Err(gone())
     }
 
-    fn frame(&mut self, frame: Frame) -> Result<(), CliError> {
+    /// Shows what is to be shown; false when nobody reads it.
+    fn frame(&mut self, frame: Frame) -> Result<bool, CliError> {
         match frame {
             Frame::Output { text } => {
                 let text = self.echo.without(text);
                 if self.json {
                     self.output += &text;
-                    return Ok(());
+                    return Ok(true);
                 }
                 // It holds nothing but text and colours.
-                match std::io::stdout().is_terminal() {
-                    true => write_stdout(text.as_bytes()),
-                    false => write_stdout(block(&text).as_bytes()),
-                }
+                return match std::io::stdout().is_terminal() {
+                    true => stream_stdout(text.as_bytes()),
+                    false => stream_stdout(block(&text).as_bytes()),
+                };
             }
             Frame::Dropped { bytes } => {
+                self.dropped += bytes;
                 tell(&format!("[{bytes} bytes of output are gone]\n"));
-                Ok(())
             }
-            Frame::State { card } => {
-                self.unseen.follow(&card);
-                Ok(())
-            }
-            Frame::Refused { reason } => {
-                tell(&format!("{}\n", line(&reason)));
-                Ok(())
-            }
-            Frame::Ended { .. } | Frame::Exit { .. } => Ok(()),
+            Frame::State { card } => self.unseen.follow(&card),
+            Frame::Poured { open, lost } => self.pour.answered(open, lost),
+            Frame::Refused { reason } => tell(&format!("{}\n", line(&reason))),
+            Frame::Ended { .. } | Frame::Exit { .. } => {}
         }
+        Ok(true)
+    }
+
+    /// How it ended, or was left, with nothing to be told.
+    fn seen(self, code: Option<i32>) -> Seen {
+        let lost = self.pour.lost().map(str::to_owned);
+        let (output, dropped) = (self.output, self.dropped);
+        Seen { code, why: None, told: String::new(), output, dropped, lost, signal: None }
+    }
+
+    fn stop(&self, exit: Exit) -> Exit {
+        stop(&self.run, &self.card.id);
+        exit
     }
 
     fn put(&mut self, input: Input) {
@@ -250,7 +301,7 @@ impl View {
         let told = format!(
             "\n{id} goes on without you, and runs until the run ends; bakeoff attach shows it, bakeoff stop ends it\n"
         );
-        Seen { code: None, why: None, told, output: self.output, signal: None }
+        Seen { told, ..self.seen(None) }
     }
 }
 

@@ -67,10 +67,19 @@ impl Args {
     }
 }
 
-/// At most one byte more than is taken, so that too long a text is told as such.
+/// Room for blanks around a text, which do not count.
+const MOST_READ: usize = MAX_TEXT * 2;
+
+/// The text that comes in. More than is read is told without a size: it may have no end.
 fn standard_input() -> Result<String, CliError> {
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(MAX_TEXT as u64 * 2).read_to_end(&mut bytes);
+    let read = std::io::stdin().lock().take(MOST_READ as u64).read_to_end(&mut bytes);
     read.map_err(|error| CliError::usage(format!("failed to read standard input: {error}")))?;
+    if bytes.len() == MOST_READ {
+        return Err(CliError::usage(format!(
+            "standard input has {MOST_READ} bytes or more, and a text may have at most {MAX_TEXT}; put the rest into a \
+             file of the repository"
+        )));
+    }
     String::from_utf8(bytes).map_err(|_| CliError::usage("standard input is no UTF-8 text"))
 }

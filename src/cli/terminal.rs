@@ -10,6 +10,7 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
 
+use super::pour::Pump;
 use crate::jobs::{Input, Size};
 use crate::model::{Card, CardState};
 
@@ -67,6 +68,17 @@ impl Unseen {
         Self { modes, secret: false }
     }
 
+    /// Stops the process as ctrl-Z does, with the terminal's own modes, and changes them again when it goes on.
+    pub fn suspend(&mut self) {
+        let had = self.modes.take().is_some();
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+        self.modes = had.then(Modes::set).flatten();
+        if let Some(modes) = self.modes.as_ref().filter(|_| self.secret) {
+            modes.echo(false);
+        }
+    }
+
     /// Whether a terminal is typed into.
     pub fn is_terminal(&self) -> bool {
         self.modes.is_some()
@@ -103,17 +115,34 @@ pub fn size() -> Option<Size> {
 pub enum Typed {
     /// Something for what is attached to.
     Input(Input),
+    /// Bytes of a file or a pipe for it.
+    Bytes(Vec<u8>),
+    /// Standard input can't be read.
+    Failed(String),
     /// The key that leaves.
     Leave,
     /// There is no more, and there never was a terminal.
     Over,
 }
 
-/// Reads standard input until it is over or left. In a terminal each line comes when it is complete.
-pub fn read(terminal: bool, mut each: impl FnMut(Typed) -> bool) {
+/// How standard input is read.
+#[derive(Debug)]
+pub enum Way {
+    /// It is a terminal: each line comes when it is complete.
+    Typed,
+    /// Lines of a file or a pipe, for what takes texts.
+    Lines,
+    /// Bytes of a file or a pipe.
+    Bytes(Pump),
+}
+
+/// Reads standard input until it is over or left.
+pub fn read(way: Way, mut each: impl FnMut(Typed) -> bool) {
     let stdin = std::io::stdin();
-    if !terminal {
-        return read_lines(stdin.lock(), each);
+    match way {
+        Way::Typed => {}
+        Way::Lines => return read_lines(stdin.lock(), each),
+        Way::Bytes(pump) => return pump.run(stdin.lock(), each),
     }
     let mut buffer = vec![0; LINE];
     loop {
@@ -141,23 +170,18 @@ fn typed(bytes: &[u8]) -> Typed {
     }
 }
 
-/// Lines of a file or a pipe; behind them the input is closed. An empty one closes nothing.
+/// Lines of a file or a pipe. Their end closes nothing: what takes texts has no input to close.
 fn read_lines(mut lines: impl BufRead, mut each: impl FnMut(Typed) -> bool) {
-    let mut any = false;
     loop {
         let mut line = Vec::new();
         match lines.read_until(b'\n', &mut line) {
             Ok(count) if count > 0 => {}
             _ => break,
         }
-        any = true;
         let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(&line)).into_owned();
         if !each(Typed::Input(Input::Submit { text })) {
             return;
         }
-    }
-    if any && !each(Typed::Input(Input::Close)) {
-        return;
     }
     each(Typed::Over);
 }
@@ -183,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_closed_behind_its_lines_and_an_empty_one_is_none() {
+    fn a_pipe_for_what_takes_texts_is_lines_and_closes_nothing() {
         let all = |text: &str| {
             let mut all = Vec::new();
             read_lines(text.as_bytes(), |typed| {
@@ -192,8 +216,7 @@ mod tests {
             });
             all
         };
-        let close = || Typed::Input(Input::Close);
-        assert_eq!(all("a\nb"), [submit("a"), submit("b"), close(), Typed::Over]);
+        assert_eq!(all("a\nb"), [submit("a"), submit("b"), Typed::Over]);
         assert_eq!(all(""), [Typed::Over]);
     }
 }

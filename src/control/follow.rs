@@ -20,6 +20,7 @@ const STARTING: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Follow {
     stream: BufReader<UnixStream>,
+    texts: bool,
 }
 
 /// The way in.
@@ -37,14 +38,14 @@ pub fn attach(
 ) -> Result<(Card, Follow, Speak), ControlError> {
     let request = Request::Attach { id: id.to_owned(), size };
     let mut stream = connect(run, &request, Some(PATIENCE))?;
-    let card = match read(&mut stream)? {
-        Reply::Attached { card } => card,
+    let (card, texts) = match read(&mut stream)? {
+        Reply::Attached { card, texts } => (card, texts),
         other => return Err(ControlError::Protocol(format!("{other:?} to attach"))),
     };
     // From here on it may be silent for as long as it likes.
     stream.get_ref().set_read_timeout(None)?;
     let speak = Speak(stream.get_ref().try_clone()?);
-    Ok((card, Follow { stream }, speak))
+    Ok((card, Follow { stream, texts }, speak))
 }
 
 /// What became of a command of the operator's.
@@ -76,16 +77,21 @@ pub fn shell(run: &Path, wish: Wish) -> Result<ShellAnswer, ControlError> {
     let mut stream = connect(run, &Request::Shell { wish }, Some(STARTING))?;
     match read(&mut stream)? {
         Reply::Detached { card, told } => Ok(ShellAnswer::Detached { card, told }),
-        Reply::Attached { card } => {
+        Reply::Attached { card, texts } => {
             stream.get_ref().set_read_timeout(None)?;
             let speak = Speak(stream.get_ref().try_clone()?);
-            Ok(ShellAnswer::Attached { card, follow: Follow { stream }, speak })
+            Ok(ShellAnswer::Attached { card, follow: Follow { stream, texts }, speak })
         }
         other => Err(ControlError::Protocol(format!("{other:?} to a command"))),
     }
 }
 
 impl Follow {
+    /// Whether what is put in is read as texts: lines, no bytes.
+    pub fn takes_texts(&self) -> bool {
+        self.texts
+    }
+
     /// Waits for the next frame; `None` when the engine is gone.
     ///
     /// # Errors

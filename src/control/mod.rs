@@ -17,6 +17,6 @@ mod tests;
 
 pub use client::{ControlError, ask};
 pub use follow::{Follow, ShellAnswer, Speak, attach, shell};
-pub use proto::{Frame, PROTOCOL, Reply, Request, Said, Wish};
+pub use proto::{Frame, MOST_POURED, PROTOCOL, Reply, Request, Said, Wish, bytes_as_text};
 pub use server::{Control, Served};
 pub use snapshot::{LaneSnapshot, Snapshot, Watch};

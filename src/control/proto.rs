@@ -17,6 +17,9 @@ pub const PROTOCOL: u32 = 1;
 /// The longest line of an operator's, in bytes: the longest text for a worker as JSON, and room around it.
 pub(super) const MAX_LINE: usize = 128 << 10;
 
+/// The most bytes that are poured in at once: any of them fit into a line, however they are written in JSON.
+pub const MOST_POURED: usize = 16 << 10;
+
 /// What an operator may ask.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
@@ -126,6 +129,9 @@ pub enum Reply {
     Attached {
         /// What it is.
         card: Card,
+        /// What is put in is read as texts: lines, no bytes.
+        #[serde(default)]
+        texts: bool,
     },
     /// Nothing was done.
     Refused {
@@ -160,6 +166,14 @@ pub enum Frame {
         /// How.
         card: Card,
     },
+    /// Bytes that were poured in are in their place, or not: no more come before this.
+    Poured {
+        /// Whether it reads on.
+        open: bool,
+        /// Why they were not taken, if they were lost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lost: Option<String>,
+    },
     /// What was put in was not taken.
     Refused {
         /// Why.
@@ -193,6 +207,11 @@ pub enum Said {
         /// It.
         input: Input,
     },
+    /// Put these bytes in as they are, and answer with [`Frame::Poured`].
+    Pour {
+        /// Each character is a byte, U+0000 to U+00FF.
+        bytes: String,
+    },
     /// The terminal has this size now.
     Resize {
         /// It.
@@ -207,6 +226,16 @@ pub(super) fn line_of(request: &Request) -> serde_json::Result<Vec<u8>> {
     let mut value = serde_json::to_value(request)?;
     value["protocol"] = PROTOCOL.into();
     line(&value)
+}
+
+/// Bytes as a text that every JSON string can hold, a character for each.
+pub fn bytes_as_text(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| char::from(*byte)).collect()
+}
+
+/// The bytes of such a text; `None` when it is none.
+pub(super) fn text_as_bytes(text: &str) -> Option<Vec<u8>> {
+    text.chars().map(|one| u8::try_from(one).ok()).collect()
 }
 
 /// Any message as a line.
@@ -258,6 +287,15 @@ mod tests {
             assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
             assert_eq!(read(&line), Ok(request));
         }
+    }
+
+    #[test]
+    fn every_byte_comes_back_and_a_full_piece_fits_into_a_line() {
+        let all: Vec<u8> = (0..=255).collect();
+        let text = bytes_as_text(&all);
+        assert_eq!((text_as_bytes(&text), text_as_bytes("€")), (Some(all), None));
+        let worst = Said::Pour { bytes: bytes_as_text(&[0; MOST_POURED]) };
+        assert!(line(&worst).unwrap().len() < MAX_LINE);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A command of the operator's, from its start to its end or until it is left.
 //!
 //! Whoever goes away without a word takes a command along that was not detached, as with any other program in a
-//! terminal. Never here: where it runs (`jobs::host`).
+//! terminal. While it is shown it waits for its viewer: nothing of its output is lost. Never here: where it runs (`jobs::host`).
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
@@ -29,7 +29,7 @@ pub(super) async fn run(
         let (card, told) = (handle.card(), served.host.told(job.id(), true));
         return writer.write_all(&line(&Reply::Detached { card, told })?).await;
     }
-    match stream::show(handle.clone(), None, (lines, writer), sender).await {
+    match stream::show(job.viewer(), None, (lines, writer), sender).await {
         Ok(Left::Over(mut writer)) => {
             let told = served.host.told(job.id(), false);
             let (code, why) = match job.end() {
@@ -49,11 +49,11 @@ pub(super) async fn run(
 /// Starts it where that may take a while.
 async fn start(served: &Served, wish: Wish) -> Result<HostJob, String> {
     let host = served.host.clone();
-    let Wish { lane, script, dir, terminal, alone, .. } = wish;
+    let Wish { lane, script, dir, terminal, alone, detach } = wish;
     if script.trim().is_empty() {
         return Err("there is no command".to_owned());
     }
-    let command = Command { script, dir, terminal, alone };
+    let command = Command { script, dir, terminal, alone, viewed: !detach };
     let started = tokio::task::spawn_blocking(move || host.start(lane.as_deref(), &command)).await;
     started.unwrap_or_else(|error| Err(format!("the command could not be started: {error}")))
 }

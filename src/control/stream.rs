@@ -1,6 +1,7 @@
 //! What goes on with somebody attached: the buffer first, then what comes; input and sizes the other way.
 //!
-//! Whoever leaves stops nothing (contract R22).
+//! Whoever leaves stops nothing (contract R22). What comes from the viewer is heard even while input waits for the
+//! job to read it, and while output waits for the viewer: who is gone is noticed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +10,19 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 
-use super::proto::{Frame, Reply, Said, line};
+use super::proto::{Frame, Reply, Said, line, text_as_bytes};
 use super::server::{Lines, next_line};
-use crate::jobs::{Handle, Piece, Size};
+use crate::jobs::{Handle, Input, Piece, Size};
 use crate::model::{CardState, Sender};
 
 /// How often a thing is looked at that writes nothing: it may have changed its state.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// How long what a viewer has left behind may take to be put in.
+const SETTLING: Duration = Duration::from_secs(2);
+
+/// So many inputs may wait for the one before them.
+const MOST_INPUTS: usize = 64;
 
 /// How a showing came to its end.
 pub(super) enum Left {
@@ -38,26 +45,40 @@ pub(super) async fn show(
         // What has no terminal needs no size.
         let _ = handle.resize(size);
     }
-    writer.write_all(&line(&Reply::Attached { card: handle.card() })?).await?;
-    let (refused, mut refusals) = mpsc::channel(8);
-    let heard = hear(&*handle, lines, sender, refused);
+    let attached = Reply::Attached { card: handle.card(), texts: handle.takes_texts() };
+    writer.write_all(&line(&attached)?).await?;
+    let (answer, mut answers) = mpsc::channel(8);
+    let (inputs, waiting) = mpsc::channel(MOST_INPUTS);
+    let heard = hear(&*handle, lines, (inputs, answer.clone()));
+    let mut fed = std::pin::pin!(feed(&*handle, waiting, sender, answer));
     let state = handle.card().state;
     let mut shown = Shown { handle: &*handle, writer, next: 0, seen: 0, state };
     tokio::select! {
         biased;
-        sent = shown.follow(&mut refusals) => sent?,
-        left = heard => return Ok(left),
+        sent = shown.follow(&mut answers) => sent?,
+        left = heard => {
+            // What was typed before still goes in; what nobody reads is not waited for.
+            let _ = tokio::time::timeout(SETTLING, fed).await;
+            return Ok(left);
+        }
+        () = &mut fed => return Ok(Left::Gone),
     }
     Ok(Left::Over(shown.writer))
+}
+
+/// Something for the job, in its order.
+enum Given {
+    Input(Input),
+    Bytes(Vec<u8>),
 }
 
 /// Takes what the viewer says, until it goes.
 async fn hear(
     handle: &dyn Handle,
     mut lines: Lines,
-    sender: &Sender,
-    refused: mpsc::Sender<String>,
+    (inputs, answers): (mpsc::Sender<Given>, mpsc::Sender<Frame>),
 ) -> Left {
+    let too_much = "too much input waits already".to_owned();
     loop {
         let said = match next_line(&mut lines).await {
             Ok(Some(line)) if line.is_empty() => return Left::Gone,
@@ -65,20 +86,55 @@ async fn hear(
             Ok(None) => Err("the line is too long".to_owned()),
             Err(_) => return Left::Gone,
         };
-        let taken = match said {
-            Ok(Said::Input { input }) => handle.feed_input(input, sender).await,
+        let refusal = match said {
+            Ok(Said::Input { input }) => {
+                // What is typed waits for nobody's reading, so that there is room soon.
+                let full = inputs.send_timeout(Given::Input(input), SETTLING).await.is_err();
+                full.then(|| Frame::Refused { reason: too_much.clone() })
+            }
+            Ok(Said::Pour { bytes }) => {
+                let given = text_as_bytes(&bytes).map(Given::Bytes);
+                let taken = given.is_some_and(|given| inputs.try_send(given).is_ok());
+                (!taken).then(|| Frame::Poured { open: true, lost: Some(too_much.clone()) })
+            }
             Ok(Said::Resize { size }) => {
                 // What has no terminal needs no size.
                 let _ = handle.resize(size);
-                Ok(())
+                None
             }
             Ok(Said::Leave) => return Left::Leaving,
-            Err(reason) => Err(format!("not understood: {reason}")),
+            Err(reason) => Some(Frame::Refused { reason: format!("not understood: {reason}") }),
         };
-        if let Err(reason) = taken
-            && refused.send(reason).await.is_err()
+        if let Some(refusal) = refusal
+            && answers.send(refusal).await.is_err()
         {
             return Left::Gone;
+        }
+    }
+}
+
+/// Puts in what was given, in its order, each when there is room for it.
+async fn feed(
+    handle: &dyn Handle,
+    mut waiting: mpsc::Receiver<Given>,
+    sender: &Sender,
+    answers: mpsc::Sender<Frame>,
+) {
+    while let Some(given) = waiting.recv().await {
+        let answer = match given {
+            Given::Input(input) => {
+                let taken = handle.feed_input(input, sender).await;
+                taken.err().map(|reason| Frame::Refused { reason })
+            }
+            Given::Bytes(bytes) => Some(match handle.pour(bytes).await {
+                Ok(open) => Frame::Poured { open, lost: None },
+                Err(reason) => Frame::Poured { open: false, lost: Some(reason) },
+            }),
+        };
+        if let Some(answer) = answer
+            && answers.send(answer).await.is_err()
+        {
+            return;
         }
     }
 }
@@ -94,7 +150,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    async fn follow(&mut self, refusals: &mut mpsc::Receiver<String>) -> std::io::Result<()> {
+    async fn follow(&mut self, answers: &mut mpsc::Receiver<Frame>) -> std::io::Result<()> {
         loop {
             // In this order: what a thing that is over has written is all there.
             let over = !self.handle.is_live();
@@ -110,7 +166,7 @@ impl Shown<'_> {
             }
             tokio::select! {
                 () = self.handle.written_beyond(self.seen) => {}
-                Some(reason) = refusals.recv() => self.send(&Frame::Refused { reason }).await?,
+                Some(answer) = answers.recv() => self.send(&answer).await?,
                 () = tokio::time::sleep(LOOK) => {}
             }
         }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::backlog::Backlog;
 use super::capture::Capture;
 use super::keyboard::Keyboard;
 use super::prompts::{Prompt, PromptKind};
@@ -164,6 +165,18 @@ pub(super) struct Output {
     pub ring: Ring,
     pub watch: Option<Watch>,
     pub capture: Capture,
+    /// What waits for the viewer for whom it was started, as long as there is one.
+    pub backlog: Option<Backlog>,
+}
+
+impl Output {
+    /// Adds a text, for which the job wrote `raw` bytes.
+    pub(super) fn push(&mut self, text: &str, raw: usize) {
+        self.ring.push(text.as_bytes());
+        if let Some(backlog) = &mut self.backlog {
+            backlog.push(text, raw as u64);
+        }
+    }
 }
 
 impl Entry {

@@ -99,6 +99,23 @@ pub trait Handle: Send + Sync {
         std::future::ready(Err(refusal)).boxed()
     }
 
+    /// Whether what is put in is read as texts: then bytes are not for it.
+    fn takes_texts(&self) -> bool {
+        false
+    }
+
+    /// Puts bytes of a file or a pipe in as they are, and waits as long as too much waits already for being read.
+    /// Gives whether it reads on: one that has closed its input, or ended, has no use for them.
+    ///
+    /// # Errors
+    /// In words, when it takes no such input: then it has none of them.
+    fn pour(&self, _bytes: Vec<u8>) -> BoxFuture<'_, Result<bool, String>> {
+        let Card { id, kind, .. } = self.card();
+        let refusal =
+            format!("{id} takes no bytes: this {} was started without an input", kind.label());
+        std::future::ready(Err(refusal)).boxed()
+    }
+
     /// Tells it the size of the terminal that it is shown on.
     ///
     /// # Errors

@@ -39,6 +39,8 @@ pub struct Command {
     pub terminal: Option<Size>,
     /// Whether nobody can answer when it asks for a secret.
     pub alone: bool,
+    /// Whether it waits for whoever holds [`HostJob::viewer`] to see what it writes.
+    pub viewed: bool,
 }
 
 /// A workspace in which the operator's commands can run.
@@ -138,6 +140,7 @@ impl HostJobs {
             feed: command.terminal.map_or(Feed::Pipe, |size| Feed::Terminal(terminal_size(size))),
             keyboard: Some(Keyboard::new(asker, self.0.secrets.clone(), self.0.answers.clone())),
             alone: command.alone,
+            viewed: command.viewed,
         };
         let order = Order { spec, lease: ground.lease(), label, by: 0, watch: None };
         let entry = self.0.table.start_open(launcher, order, opening)?;
@@ -211,6 +214,12 @@ impl HostJob {
     /// It, as everything live is handled.
     pub fn handle(&self) -> Arc<dyn Handle> {
         self.handle.clone()
+    }
+
+    /// It for the one viewer for whom it was started, who reads every byte of it in order. It goes on without a
+    /// viewer when this is dropped.
+    pub fn viewer(&self) -> Arc<dyn Handle> {
+        Arc::new(self.handle.viewer())
     }
 
     /// How it ended, once it has.

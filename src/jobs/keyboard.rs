@@ -213,6 +213,27 @@ impl Keyboard {
         Ok(())
     }
 
+    /// Whether the next line of a file or a pipe answers a question for a secret, so that it is learnt, and whether
+    /// its terminal is dark.
+    ///
+    /// # Errors
+    /// In words, when no more secrets can be hidden.
+    pub(super) async fn poured(
+        &self,
+        line: &str,
+        told: &Told,
+        state: &InputState,
+    ) -> Result<(bool, bool), String> {
+        let prompt = Prompt::of(&told.tail, state.terminal);
+        let secret = self.is_secret(told.written, state, prompt.as_ref());
+        if secret {
+            self.secret_line(line.trim_end_matches(['\r', '\n']), prompt.as_ref()).await?;
+        }
+        let mut typed = lock(&self.typed);
+        (typed.begun, typed.written) = (true, Some(told.written));
+        Ok((secret, is_dark(state, prompt.as_ref())))
+    }
+
     /// Whether a line is a secret. A terminal's program shows none of the operator's lines while its echo is off; of
     /// lines that nobody types, or without a terminal, the first one behind a question is its answer, and the others
     /// are data. What was begun as a secret is ended as one.

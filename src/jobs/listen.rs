@@ -30,7 +30,7 @@ impl Entry {
     }
 
     /// How much it wrote, with what is held back, in bytes.
-    fn written(&self) -> u64 {
+    pub(super) fn written(&self) -> u64 {
         let output = lock(&self.output);
         output.ring.written() + output.capture.held().len() as u64
     }

@@ -5,6 +5,7 @@
 //! the background stand in the table of their owner. What is live in a run, workers too, stands on one board, where
 //! the operator finds a handle for it. Never here: models, and what is said to them.
 
+mod backlog;
 mod board;
 mod book;
 mod capture;
@@ -16,6 +17,7 @@ mod listen;
 mod notice;
 mod operate;
 mod order;
+mod pour;
 mod prompts;
 mod reap;
 mod ring;

@@ -21,12 +21,19 @@ use crate::sandbox::Feeding;
 pub(super) struct JobHandle {
     table: JobTable,
     entry: Arc<Entry>,
+    /// Whether the job waits for the holder of this one.
+    viewer: bool,
 }
 
 impl JobHandle {
     /// A job of a table.
     pub(super) fn new(table: &JobTable, entry: Arc<Entry>) -> Self {
-        Self { table: table.clone(), entry }
+        Self { table: table.clone(), entry, viewer: false }
+    }
+
+    /// The same for whom the job waits.
+    pub(super) fn viewer(&self) -> Self {
+        Self { table: self.table.clone(), entry: self.entry.clone(), viewer: true }
     }
 
     /// Its id.
@@ -43,14 +50,21 @@ impl JobHandle {
     }
 }
 
+impl Drop for JobHandle {
+    fn drop(&mut self) {
+        if self.viewer && lock(&self.entry.output).backlog.take().is_some() {
+            self.entry.process.allow(None);
+        }
+    }
+}
+
 impl Source for JobTable {
     fn name(&self) -> String {
         format!("jobs of {}", self.lane())
     }
 
     fn handles(self: Arc<Self>) -> Vec<Arc<dyn Handle>> {
-        let handle =
-            |entry| Arc::new(JobHandle { table: (*self).clone(), entry }) as Arc<dyn Handle>;
+        let handle = |entry| Arc::new(JobHandle::new(&self, entry)) as Arc<dyn Handle>;
         self.entries().into_iter().map(handle).collect()
     }
 
@@ -84,7 +98,16 @@ impl Handle for JobHandle {
 
     fn read_from(&self, offset: u64) -> Reading {
         let over = !self.is_live();
-        lock(&self.entry.output).ring.read(offset, over)
+        let mut output = lock(&self.entry.output);
+        let Some(backlog) = output.backlog.as_mut().filter(|_| self.viewer) else {
+            return output.ring.read(offset, over);
+        };
+        let (reading, freed) = backlog.read(offset);
+        drop(output);
+        if freed > 0 {
+            self.entry.process.allow(Some(freed));
+        }
+        reading
     }
 
     fn written_beyond(&self, offset: u64) -> BoxFuture<'_, ()> {
@@ -94,6 +117,15 @@ impl Handle for JobHandle {
     fn feed_input<'a>(&'a self, input: Input, _: &'a Sender) -> BoxFuture<'a, Result<(), String>> {
         async move {
             let taken = self.entry.put(input).await;
+            self.table.woken();
+            taken
+        }
+        .boxed()
+    }
+
+    fn pour(&self, bytes: Vec<u8>) -> BoxFuture<'_, Result<bool, String>> {
+        async move {
+            let taken = self.entry.pour(bytes).await;
             self.table.woken();
             taken
         }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use super::backlog::{Backlog, WINDOW};
 use super::capture::Capture;
 use super::entry::{Entry, JobEnd, JobView, Output, lock};
 use super::keyboard::Keyboard;
@@ -35,6 +36,8 @@ pub(super) struct Opening {
     pub keyboard: Option<Keyboard>,
     /// Whether nobody can answer when it asks for a secret.
     pub alone: bool,
+    /// Whether somebody looks on from the beginning: the job waits for them.
+    pub viewed: bool,
 }
 
 /// The background jobs of one owner. Clones share it.
@@ -112,11 +115,12 @@ impl JobTable {
         let number = self.0.next.fetch_add(1, Ordering::SeqCst);
         let id = JobId::new(format!("{}#{number}", self.0.lane));
         let capture = Capture::new(self.0.secrets.clone());
-        let output = Output { ring: Ring::new(self.0.limits.output), watch, capture };
+        let Opening { feed, keyboard, alone, viewed } = opening;
+        let backlog = viewed.then(Backlog::default);
+        let output = Output { ring: Ring::new(self.0.limits.output), watch, capture, backlog };
         let output = Arc::new(Mutex::new(output));
         let sink = self.sink(id.clone(), output.clone());
-        let Opening { feed, keyboard, alone } = opening;
-        let live = Live { feed, ..Live::new(sink) };
+        let live = Live { feed, credit: viewed.then_some(WINDOW), ..Live::new(sink) };
         let process = launch.start_live(spec, live).map_err(|error| error.to_string())?;
         let process: Arc<dyn Process> = process.into();
         let entry = Arc::new(Entry {
@@ -173,10 +177,10 @@ impl JobTable {
         Arc::new(move |event| {
             let LiveEvent::Output(bytes) = event else { return };
             let lines = {
-                let Output { ring, watch, capture } = &mut *lock(&output);
-                let text = capture.take(bytes);
-                ring.push(text.as_bytes());
-                let watch = watch.as_mut();
+                let output = &mut *lock(&output);
+                let text = output.capture.take(bytes);
+                output.push(&text, bytes.len());
+                let watch = output.watch.as_mut();
                 watch.map(|one| one.take(text.as_bytes(), Instant::now())).unwrap_or_default()
             };
             if let Some(table) = table.upgrade() {
@@ -197,9 +201,10 @@ impl JobTable {
     /// The one place where an end is written down and becomes a notice (contract R6).
     fn complete(&self, entry: &Entry, ending: Result<JobExit, SandboxError>) {
         let (written, lines, watch) = {
-            let Output { ring, watch, capture } = &mut *lock(&entry.output);
-            let (text, now) = (capture.finish(), Instant::now());
-            ring.push(text.as_bytes());
+            let output = &mut *lock(&entry.output);
+            let (text, now) = (output.capture.finish(), Instant::now());
+            output.push(&text, 0);
+            let Output { ring, watch, .. } = output;
             let mut lines = Vec::new();
             if let Some(watch) = watch {
                 lines = watch.take(text.as_bytes(), now);

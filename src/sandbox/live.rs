@@ -37,12 +37,15 @@ pub struct Live {
     pub channel: Option<OwnedFd>,
     /// What it has as its standard input behind the bytes of its description.
     pub feed: Feed,
+    /// So many bytes of output are handed on until more are allowed ([`Process::allow`]): then the job waits, as
+    /// with any pipe that is full. `None` for as much as it writes.
+    pub credit: Option<u64>,
 }
 
 impl Live {
     /// A job with this sink, without a channel and without an open input.
     pub fn new(sink: LiveSink) -> Self {
-        Self { sink, channel: None, feed: Feed::Nothing }
+        Self { sink, channel: None, feed: Feed::Nothing, credit: None }
     }
 }
 
@@ -150,4 +153,8 @@ pub trait Process: Send + Sync {
     fn feed(&self, _: Feeding) -> BoxFuture<'_, Result<InputState, String>> {
         async { Err("it takes no input".to_owned()) }.boxed()
     }
+
+    /// Allows so many bytes of output more, or with `None` all that it writes. For one that was started with a
+    /// credit; what has ended needs none.
+    fn allow(&self, _: Option<u64>) {}
 }

@@ -158,6 +158,10 @@ impl Handle for Worker {
     }
 
     /// A line to a worker is a word for its next turn.
+    fn takes_texts(&self) -> bool {
+        true
+    }
+
     fn feed_input<'a>(
         &'a self,
         input: Input,

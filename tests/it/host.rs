@@ -50,7 +50,13 @@ impl Run {
 
     fn command(&self, script: &str, pty: bool) -> Command {
         let terminal = pty.then_some(Size { rows: 40, columns: 120 });
-        Command { script: script.to_owned(), dir: String::new(), terminal, alone: false }
+        Command {
+            script: script.to_owned(),
+            dir: String::new(),
+            terminal,
+            alone: false,
+            viewed: false,
+        }
     }
 
     fn start(&self, script: &str) -> HostJob {

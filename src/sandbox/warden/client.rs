@@ -165,7 +165,7 @@ impl Warden {
 
     /// Starts a job. Permits are the caller's duty.
     pub(crate) fn launch(&self, spec: JobSpec, tier: Tier) -> Result<Started, SandboxError> {
-        let (id, ending) = self.begin(spec, tier, None, (&[], Feed::Nothing))?;
+        let (id, ending) = self.begin(spec, tier, None, (&[], Feed::Nothing, None))?;
         Ok(Started { id, warden: self.clone(), ending, over: false })
     }
 
@@ -175,12 +175,13 @@ impl Warden {
         spec: JobSpec,
         tier: Tier,
         sink: Option<LiveSink>,
-        (channel, feed): (&[OwnedFd], Feed),
+        (channel, feed, credit): (&[OwnedFd], Feed, Option<u64>),
     ) -> Result<(u64, oneshot::Receiver<Ending>), SandboxError> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (sender, ending) = oneshot::channel();
         let (mut spec, stdin) = proto::split(spec);
         (spec.live, spec.channel, spec.feed) = (sink.is_some(), !channel.is_empty(), feed);
+        spec.credit = credit;
         {
             let mut waiters = lock(&self.0.waiters);
             waiters.check()?;
@@ -213,6 +214,12 @@ impl Warden {
         let (what, bytes) = feeding.into();
         self.send(&Request::Feed { id, job, what }, &bytes).map_err(told)?;
         fed.await.unwrap_or_else(|_| Err(self.gone().to_string()))
+    }
+
+    /// Lets a job's output come on.
+    pub(super) fn allow(&self, job: u64, bytes: Option<u64>) {
+        // A warden that is gone took the job along.
+        let _ = self.send(&Request::Allow { job, bytes }, &[]);
     }
 
     /// Hears of every job's birth and end, for the reap journal. One listener at a time.

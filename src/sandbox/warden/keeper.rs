@@ -113,6 +113,10 @@ impl Keeper {
             Request::EndToken { id, token } => self.end_token(id, token),
             Request::EndJob { id, job } => self.end_job(id, job),
             Request::Feed { id, job, what } => self.feed(id, job, what, payload),
+            Request::Allow { job, bytes } => {
+                // One that has ended wrote all that it could.
+                self.table.jobs.entry(job).and_modify(|entry| entry.allow(bytes));
+            }
             Request::Mount { id, kind, lower, dir, memory } => {
                 self.mount(Wanted { id, kind, lower: &lower, dir: dir.as_ref(), memory });
             }
@@ -188,6 +192,7 @@ impl Keeper {
                 false => Kept::Here(Output::new(spec.output_bytes.min(MAX_OUTPUT))),
             },
             output_pipe,
+            credit: spec.credit,
             input,
             started,
             // A limit too large for the clock is none.
@@ -253,7 +258,9 @@ impl Keeper {
     /// Reads what a job has written.
     pub(super) fn read_output(&mut self, id: u64) {
         let Some(entry) = self.table.jobs.get_mut(&id) else { return };
-        gather(entry, 1);
+        let most = entry.credit.map_or(CHUNK, |left| left.min(CHUNK as u64) as usize);
+        let read = gather(entry, most, 1);
+        entry.credit = entry.credit.map(|left| left.saturating_sub(read as u64));
         if let Some(bytes) = entry.output.take() {
             self.reply(Reply::Output { id }, bytes);
         }
@@ -282,7 +289,8 @@ impl Keeper {
             || ended.and_then(|status| status.exit_status()) == Some(PROVEN);
         let strays = if proven { Vec::new() } else { self.kill_strays(&entry) };
         take_reports(&mut entry);
-        gather(&mut entry, usize::MAX);
+        // What is left in the pipe comes, allowed or not: it is no more than a pipe holds.
+        gather(&mut entry, CHUNK, usize::MAX);
         if let Some(bytes) = entry.output.take() {
             self.reply(Reply::Output { id }, bytes);
         }
@@ -428,17 +436,25 @@ fn status(entry: &Entry, signal: Option<i32>) -> Result<WireStatus, WireError> {
     }
 }
 
-/// Reads at most `chunks` chunks of output, as far as there is any.
-fn gather(entry: &mut Entry, chunks: usize) {
-    let Some(pipe) = &entry.output_pipe else { return };
-    let mut chunk = vec![0; CHUNK];
+/// Reads at most `chunks` chunks of output of at most `most` bytes, as far as there is any; gives how much it was.
+fn gather(entry: &mut Entry, most: usize, chunks: usize) -> usize {
+    let mut read = 0;
+    let Some(pipe) = &entry.output_pipe else { return read };
+    let mut chunk = vec![0; most];
     for _ in 0..chunks {
         match rustix::io::read(pipe, &mut chunk) {
             // A terminal whose other side is closed says so by an error (contract R18).
-            Ok(0) | Err(Errno::IO) => return entry.output_pipe = None,
-            Ok(length) => entry.output.push(&chunk[..length]),
+            Ok(0) | Err(Errno::IO) => {
+                entry.output_pipe = None;
+                return read;
+            }
+            Ok(length) => {
+                entry.output.push(&chunk[..length]);
+                read += length;
+            }
             Err(Errno::INTR) => {}
-            Err(_) => return,
+            Err(_) => return read,
         }
     }
+    read
 }

@@ -28,7 +28,8 @@ impl Warden {
         live: Live,
     ) -> Result<LiveJob, SandboxError> {
         let channel: Vec<OwnedFd> = live.channel.into_iter().collect();
-        let (id, ending) = self.begin(spec, tier, Some(live.sink), (&channel, live.feed))?;
+        let (id, ending) =
+            self.begin(spec, tier, Some(live.sink), (&channel, live.feed, live.credit))?;
         Ok(LiveJob { id, warden: self.clone(), ending: Mutex::new(Some(ending)) })
     }
 }
@@ -55,6 +56,10 @@ impl Process for LiveJob {
 
     fn feed(&self, what: Feeding) -> BoxFuture<'_, Result<InputState, String>> {
         self.warden.feed(self.id, what).boxed()
+    }
+
+    fn allow(&self, bytes: Option<u64>) {
+        self.warden.allow(self.id, bytes);
     }
 }
 

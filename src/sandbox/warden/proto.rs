@@ -29,6 +29,8 @@ pub(crate) enum Request {
     EndJob { id: u64, job: u64 },
     /// Do something with a job's input; the payload is what is to be written.
     Feed { id: u64, job: u64, what: WireFeeding },
+    /// Hand on so many bytes of a job's output more, or all. There is no answer.
+    Allow { job: u64, bytes: Option<u64> },
     /// Kill every job of a token, and start no further one of it.
     EndToken { id: u64, token: String },
     /// Mount an overlay in the warden's own namespaces, or for a trial in others.
@@ -87,6 +89,8 @@ pub(crate) struct WireSpec {
     pub channel: bool,
     /// What it has as its standard input behind the payload.
     pub feed: Feed,
+    /// So much of its output is handed on until more is allowed.
+    pub credit: Option<u64>,
 }
 
 /// [`Feeding`] without its bytes.
@@ -194,6 +198,7 @@ pub(crate) fn split(spec: JobSpec) -> (WireSpec, Vec<u8>) {
         live: false,
         channel: false,
         feed: Feed::Nothing,
+        credit: None,
     };
     (wire, spec.stdin)
 }

@@ -100,7 +100,7 @@ impl Server {
         add(Source::Engine, self.engine.as_fd(), PollFlags::IN | sending);
         let choked = self.to_send.iter().map(|frame| frame.bytes.len()).sum::<usize>() > BACKLOG;
         for (&id, job) in &self.keeper.table.jobs {
-            let waits = choked && matches!(job.output, Kept::Live(_));
+            let waits = job.is_held() || (choked && matches!(job.output, Kept::Live(_)));
             let output = job.output_pipe.as_ref().filter(|_| !waits);
             let entries: [(Source, Option<BorrowedFd<'_>>, PollFlags); 4] = [
                 (Source::Output(id), output.map(AsFd::as_fd), PollFlags::IN),

@@ -75,6 +75,8 @@ pub(super) struct Entry {
     pub output: Kept,
     /// The reading end of its output; gone at its end of file.
     pub output_pipe: Option<OwnedFd>,
+    /// So many bytes of it may still be read; `None` for all.
+    pub credit: Option<u64>,
     /// Its standard input.
     pub input: Input,
     pub started: Instant,
@@ -92,6 +94,18 @@ pub(super) struct Entry {
     pub _scratch: Option<Scratch>,
     /// Removed with the entry.
     pub group: Group,
+}
+
+impl Entry {
+    /// Whether its output waits until more of it is allowed.
+    pub(super) fn is_held(&self) -> bool {
+        self.credit == Some(0)
+    }
+
+    /// Allows more of it, or all.
+    pub(super) fn allow(&mut self, bytes: Option<u64>) {
+        self.credit = self.credit.zip(bytes).map(|(left, more)| left.saturating_add(more));
+    }
 }
 
 /// Somebody waits for the end of a token's jobs.

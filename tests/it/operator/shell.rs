@@ -57,22 +57,22 @@ fn a_command_runs_in_the_workspace_with_its_own_output_input_and_exit_status() {
     let mut child = child.spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"a\nb").unwrap();
     let done = ended(child).exits(3);
-    assert_eq!(done.out, "a\nb\n");
+    assert_eq!(done.out, "a\nb");
     let json = stage.shell(&["--json", "--", "echo x; exit 4"]).exits(4).json();
     assert_eq!(
         (&json["code"], &json["output"], &json["state"]),
         (&json!(4), &json!("x\n"), &json!("ended"))
     );
     // What can't be run is refused with what to do.
-    stage.place.run(["shell", "--", "true"]).exits(2).says(&["say which lane: one/1, two/1"]);
+    stage.place.run(["shell", "--", "true"]).exits(125).says(&["say which lane: one/1, two/1"]);
     stage
         .place
         .run(["shell", "--lane", "x/1", "--", "true"])
-        .exits(2)
+        .exits(125)
         .says(&["there are one/1, two/1"]);
-    stage.shell(&["--", "  "]).exits(2).says(&["there is no command"]);
+    stage.shell(&["--", "  "]).exits(125).says(&["there is no command"]);
     stage.ends(running).exits(0);
-    stage.place.run(["shell", "--", "true"]).exits(2).says(&["the run is not going on"]);
+    stage.place.run(["shell", "--", "true"]).exits(125).says(&["the run is not going on"]);
 }
 
 // contract S2
@@ -121,6 +121,102 @@ fn what_is_left_running_is_listed_survives_a_worker_and_ends_with_the_run_untold
     assert!(!record.contains("HOST-") && !record.contains("shell#"), "{record}");
 }
 
+/// A command with these bytes in its standard input, a file.
+fn fed(stage: &Stage, script: &str, input: &[u8]) -> (Option<i32>, Vec<u8>, String) {
+    let path = stage.place.dir.join("input");
+    std::fs::write(&path, input).unwrap();
+    let mut child = stage.place.bakeoff(["shell", "--lane", "one/1", "--", script]);
+    let child = child.stdin(std::fs::File::open(&path).unwrap());
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), output.stdout, told)
+}
+
+#[test]
+fn all_output_comes_however_slowly_it_is_read_and_all_input_however_slowly_it_is_taken() {
+    let (stage, running) = Stage::at_work();
+    // More than is kept of a job, to a reader that waits until the job can't go on.
+    let script = "seq 1 60000; : > written; while [ ! -e read ]; do sleep 0.01; done; seq 1 9";
+    let mut child = stage.child(&["shell", "--lane", "one/1", "--no-input", "--", script]);
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut lines = 0;
+    let mut line = String::new();
+    while lines < 60000 {
+        line.clear();
+        assert!(out.read_line(&mut line).unwrap() > 0, "{lines} lines came");
+        lines += 1;
+        assert_eq!(line, format!("{lines}\n"));
+    }
+    stage.shell(&["--", ": > read"]).exits(0);
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut out, &mut rest).unwrap();
+    assert_eq!(rest.lines().count(), 9);
+    Done::of(child.wait_with_output().unwrap()).exits(0);
+    let all: String = (1..=200_000).map(|n| format!("{n}\n")).collect();
+    let done = stage.shell(&["--no-input", "--", "seq 1 200000; exit 3"]).exits(3);
+    assert!(done.out == all, "{} of {} bytes", done.out.len(), all.len());
+    let json = stage.shell(&["--no-input", "--json", "--", "seq 1 200000"]).exits(0).json();
+    assert_eq!((&json["dropped_bytes"], &json["input_lost"]), (&json!(0), &json!(null)));
+    assert!(json["output"] == all.as_str());
+    // Who looks on later sees what is kept, and is told of the rest beside it.
+    let done = stage.place.run(["attach", "shell#4"]).exits(0);
+    assert!(done.err.contains("bytes of output are gone]") && !done.out.contains("gone"));
+    // Bytes as they are, with a long line and without a last line's end.
+    let mut input: Vec<u8> = (0..=255).collect();
+    input.extend(vec![b'x'; 300 << 10]);
+    input.extend((0..400_000).flat_map(|n: u32| n.to_le_bytes()));
+    let taken = "sleep 0.3; cat > taken; wc -c < taken; cksum < taken";
+    let (code, out, told) = fed(&stage, taken, &input);
+    let same = std::fs::File::open(stage.place.dir.join("input")).unwrap();
+    let sum = std::process::Command::new("cksum").stdin(same).output().unwrap().stdout;
+    let expected = format!("{}\n{}", input.len(), String::from_utf8(sum).unwrap());
+    assert_eq!(
+        (code, String::from_utf8_lossy(&out).as_ref()),
+        (Some(0), expected.as_str()),
+        "{told}"
+    );
+    // A command that reads and writes at once; one that wants no more; no input at all; none that can be read.
+    let (code, out, told) = fed(&stage, "cat", all.as_bytes());
+    assert!(code == Some(0) && out == all.as_bytes(), "{code:?} {} {told}", out.len());
+    let (code, out, told) = fed(&stage, "head -n 1; exit 5", all.as_bytes());
+    assert_eq!((code, out.as_slice(), told.as_str()), (Some(5), &b"1\n"[..], ""));
+    let (code, out, _) = fed(&stage, "cat; echo end", b"");
+    assert_eq!((code, out.as_slice()), (Some(0), &b"end\n"[..]));
+    let mut child = stage.place.bakeoff(["shell", "--lane", "one/1", "--", "cat"]);
+    let child = child.stdin(std::fs::File::open(&stage.place.dir).unwrap());
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    ended(child).exits(125).says(&["standard input can't be read"]);
+    // Nobody reads on.
+    let mut child = stage.child(&["shell", "--lane", "one/1", "--no-input", "--", "yes"]);
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(141));
+    stage.ends(running).exits(0);
+    stage.place.nothing_left("commands with much to say");
+}
+
+#[test]
+fn a_viewer_that_is_gone_while_nothing_can_go_on_takes_its_command_along() {
+    let (stage, running) = Stage::at_work();
+    // Its output waits for its viewer, or its viewer's input for it.
+    for script in ["echo up; exec yes", "echo up; exec sleep 1000"] {
+        let mut child = stage.place.bakeoff(["shell", "--lane", "one/1", "--", script]);
+        let child = child.stdin(std::fs::File::open("/dev/zero").unwrap());
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut up = [0; 3];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut up).unwrap();
+        assert_eq!(&up, b"up\n");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let begun = std::time::Instant::now();
+        while stage.listed(&[]) != ["one/1", "two/1"] {
+            assert!(begun.elapsed() < PATIENCE, "{script}: {:?}", stage.listed(&[]));
+        }
+    }
+    stage.ends(running).exits(0);
+    stage.place.nothing_left("commands that waited");
+}
+
 #[test]
 fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
     let (stage, running) = Stage::at_work();
@@ -145,8 +241,18 @@ fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
     }
     // Without anybody who could answer, a question for a password ends it.
     let ask = "printf 'Password: '; read w; sleep 1000";
-    for args in [&[][..], &["--pty"][..]] {
-        let done = stage.shell(&[args, &["--", ask]].concat()).exits(125);
+    let silent = || {
+        let mut child = stage.place.bakeoff(["shell", "--lane", "one/1", "--", ask]);
+        let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        // An end of its input would be an answer.
+        let held = child.stdin.take();
+        let done = ended(child);
+        drop(held);
+        done
+    };
+    for done in [silent(), stage.shell(&["--pty", "--", ask])] {
+        let done = done.exits(125);
         assert!(done.err.contains("asked for a secret (Password:)"), "{}", done.err);
     }
     // One that reads an input without anything in it is told its end, and one that does not read goes on.
@@ -160,6 +266,32 @@ fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
     }
     stage.ends(running).exits(0);
     stage.place.nothing_left("commands that were ended");
+}
+
+/// Ctrl-Z and ctrl-\\ leave the terminal as it was before: ctrl-D ends what is typed into a program.
+fn is_suspended_and_quit(terminal: &Terminal) {
+    let ends = |word: &str| {
+        terminal.types(&format!("cat; echo {word}''ed"));
+        terminal.key("C-d");
+        terminal.shows("modes as before", |screen| screen.contains(&format!("\n{word}ed\n")));
+    };
+    terminal.types("clear; bakeoff shell --lane one/1 -- 'echo up; cat; exit 9'");
+    terminal.shows("it runs", |screen| screen.contains("up\n") && !screen.contains("exit 9"));
+    terminal.key("C-z");
+    terminal.shows("the shell again", |screen| screen.contains("Stopped"));
+    ends("end");
+    terminal.types("fg");
+    terminal.types("once more");
+    terminal.shows("the answer", |screen| screen.matches("once more\n").count() == 2);
+    terminal.key("C-d");
+    terminal.shows("the shell again", |screen| screen.contains("left by earlier commands"));
+    terminal.types("echo code $?");
+    terminal.shows("its end", |screen| screen.contains("\ncode 9\n"));
+    terminal.types("bakeoff shell --lane one/1 -- 'echo u''p2; exec sleep 1000'; echo code $?");
+    terminal.shows("it runs", |screen| screen.contains("\nup2\n"));
+    terminal.key("C-\\");
+    terminal.shows("it is over", |screen| screen.contains("\ncode 130\n"));
+    ends("finish");
 }
 
 #[test]
@@ -270,6 +402,7 @@ fn in_a_terminal_lines_are_shown_once_and_secrets_never() {
     terminal.shows("it runs", |screen| screen.contains("\nup\n"));
     terminal.key("C-c");
     terminal.shows("the program got it", |screen| screen.contains("\ncode 130\n"));
+    is_suspended_and_quit(&terminal);
     stage.ends(running).exits(0);
     // Its shell is of this place, too.
     drop(terminal);

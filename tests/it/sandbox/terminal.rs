@@ -20,6 +20,10 @@ const TERMINAL: Feed = Feed::Terminal(TerminalSize { rows: 40, columns: 120 });
 
 impl Talk {
     fn start(launcher: &Launcher, spec: JobSpec, feed: Feed) -> Self {
+        Self::start_with(launcher, spec, feed, None)
+    }
+
+    fn start_with(launcher: &Launcher, spec: JobSpec, feed: Feed, credit: Option<u64>) -> Self {
         let heard: Arc<(Mutex<Vec<u8>>, Notify)> = Arc::default();
         let ear = heard.clone();
         let sink = Arc::new(move |event: LiveEvent<'_>| {
@@ -28,7 +32,7 @@ impl Talk {
                 ear.1.notify_waiters();
             }
         });
-        let process = launcher.start_live(spec, Live { feed, ..Live::new(sink) }).unwrap();
+        let process = launcher.start_live(spec, Live { feed, credit, ..Live::new(sink) }).unwrap();
         Self { process, heard }
     }
 
@@ -38,17 +42,26 @@ impl Talk {
 
     /// Waits until the output holds `part`.
     async fn until(&self, part: &str) {
+        let come = self.heard(|text| text.contains(part)).await;
+        assert!(come, "{part:?} never came: {:?}", self.text());
+    }
+
+    /// Waits until the output has so many bytes.
+    async fn writes(&self, bytes: usize) {
+        assert!(self.heard(|text| text.len() >= bytes).await, "{:?}", self.text());
+    }
+
+    async fn heard(&self, so: impl Fn(&str) -> bool) -> bool {
         let come = async {
             loop {
                 let woken = self.heard.1.notified();
-                if self.text().contains(part) {
+                if so(&self.text()) {
                     return;
                 }
                 woken.await;
             }
         };
-        let waited = tokio::time::timeout(PATIENCE, come).await;
-        assert!(waited.is_ok(), "{part:?} never came: {:?}", self.text());
+        tokio::time::timeout(PATIENCE, come).await.is_ok()
     }
 
     /// Waits until its input stands so.
@@ -123,6 +136,32 @@ fn a_pipe_takes_input_until_it_is_closed() {
             assert!(tokio::time::timeout(PATIENCE, refused).await.is_ok());
             let none = Talk::start(&launcher, sh("cat; exec sleep 1000"), Feed::Nothing);
             assert!(none.write("x").await.is_err());
+        });
+    }
+}
+
+#[test]
+fn output_waits_until_it_is_allowed_and_none_is_lost() {
+    for system in ALL {
+        on(system, || async {
+            let launcher = launcher().await;
+            for feed in [Feed::Pipe, TERMINAL] {
+                let spec = sh("exec seq 1 100000");
+                let talk = Talk::start_with(&launcher, spec, feed, Some(1000));
+                for allowed in [1000, 1500] {
+                    talk.writes(allowed).await;
+                    assert_eq!(talk.text().len(), allowed);
+                    talk.process.allow(Some(500));
+                }
+                talk.process.allow(None);
+                assert_eq!(talk.end().await.status, JobStatus::Exited(0));
+                let all: String = (1..=100_000).map(|n| format!("{n}\n")).collect();
+                assert!(talk.text().replace('\r', "") == all);
+                // One that waits for it is ended all the same.
+                let talk = Talk::start_with(&launcher, sh("exec yes"), feed, Some(1000));
+                talk.writes(1000).await;
+                talk.process.end().await.unwrap();
+            }
         });
     }
 }
