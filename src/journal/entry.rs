@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::chat::Purpose;
 use crate::model::{
-    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Plan, RunEvent, TreeId, Unanswered,
-    Usage,
+    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Plan, RunEvent, RunLimits, TreeId,
+    Unanswered, Usage,
 };
 
 /// Version of the journal's lines. It grows with every change that an older engine can't take.
@@ -78,6 +78,9 @@ pub enum Entry {
     Resumed {
         /// The engine's version.
         engine: String,
+        /// The limits from here on; absent in journals of engines that did not keep them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<RunLimits>,
     },
     /// A model is about to be asked. A call without its end is possibly paid.
     CallBegan {

@@ -16,10 +16,10 @@ use super::open::Open;
 use crate::journal::{Artifacts, Checkpoint, Entry, JournalError, LeftBehind, Read, RunDir};
 use crate::model::chat::{Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Limit, Resumption, RunEvent, Steer,
-    Stop, TreeId, Usage,
+    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Limit, Resumption, RunEvent,
+    RunLimits, Steer, Stop, TreeId, Usage,
 };
-use crate::provider::{ErrorClass, ProviderError, RunCeiling};
+use crate::provider::{ErrorClass, ProviderError};
 
 /// How much of the past holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,14 +89,14 @@ struct Reused {
 }
 
 impl Memory {
-    /// The past that a journal holds, with the frame of its run.
+    /// The past that a journal holds, with the frame of its run: under the limits that it was told last.
     ///
     /// # Errors
     /// When the journal has no beginning, or its frame can't be read.
     pub fn of(read: &Read, dir: &RunDir, recall: Recall) -> Result<(Frame, Self), JournalError> {
         let mut memory =
             Self { recall, artifacts: Some(dir.artifacts().clone()), ..Self::default() };
-        let frame = Frame::find(read, dir)?;
+        let mut frame = Frame::find(read, dir)?;
         let mut open = Open::default();
         let mut possibly_paid = 0;
         for entry in &read.entries {
@@ -125,7 +125,7 @@ impl Memory {
                         memory.charged.insert(asked.clone());
                     }
                     memory.spent.push((purpose.clone(), *usage));
-                    memory.limited.note(purpose, &asked, error.as_deref());
+                    memory.limited.note(purpose, &asked, error.as_deref(), &frame.plan.limits);
                     memory.remember(asked, reply.clone(), error.clone());
                 }
                 Entry::Fallback { lane, left } => {
@@ -153,7 +153,10 @@ impl Memory {
                     memory.duels.insert(key, runs.clone());
                 }
                 // What was in flight when an engine ended stays so.
-                Entry::Resumed { .. } => {
+                Entry::Resumed { limits, .. } => {
+                    if let Some(limits) = limits {
+                        frame.plan.limits = *limits;
+                    }
                     possibly_paid += open.lose();
                     memory.timed_out = None;
                 }
@@ -188,22 +191,20 @@ impl Memory {
         Ok(())
     }
 
-    /// Forgets how lanes ended that a ceiling of the run had ended which is raised now, so that they go on:
-    /// with the answers that they had. True where that gives anything to do: such a lane, or a refused call of
-    /// somebody else.
+    /// Forgets how lanes ended that a ceiling of the run had ended which is higher now than it was then, so that they
+    /// go on: with the answers that they had. True where that gives anything to do: such a lane, or a refused
+    /// call of somebody else.
     ///
     /// # Errors
     /// When the journal's artifacts can't be read.
-    pub fn raise(&mut self, raised: &[RunCeiling]) -> Result<bool, JournalError> {
+    pub fn raise(&mut self, now: &RunLimits) -> Result<bool, JournalError> {
         let refused = |asked: &Asked| matches!(self.calls.get(asked), Some(Outcome::Failed(_)));
-        let others = self.limited.others.iter();
-        let mut found =
-            others.filter(|(_, by)| raised.contains(by)).any(|(asked, _)| refused(asked));
+        let mut found = self.limited.refused_below(now).any(refused);
         // Where enough were there, nobody works again.
         if self.enough.is_some() {
             return Ok(found);
         }
-        for lane in self.limited.lanes_ended_by(raised) {
+        for lane in self.limited.lanes_ended_below(now) {
             let Some(id) = self.attempts.get(&lane) else { continue };
             let kept: KeptAttempt = self.artifact(id)?;
             if kept.stop != (Stop::Limit { limit: Limit::Cost }) {

@@ -504,7 +504,7 @@ fn first_line(order: &Assignment, engine: &str) -> Entry {
             engine,
             frame: order.frame.clone(),
         },
-        false => Entry::Resumed { engine },
+        false => Entry::Resumed { engine, limits: Some(order.plan.limits) },
     }
 }
 
