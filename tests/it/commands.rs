@@ -218,7 +218,7 @@ fn tasks_come_from_arguments_files_and_standard_input() {
     );
     for args in [["run", "-"].as_slice(), &["run", "-f", "-"]] {
         let file = fs::File::open(place.dir.join("issue.md")).unwrap();
-        Done::of(place.bakeoff(args).stdin(file).output().unwrap()).exits(0);
+        Done::run(place.bakeoff(args).stdin(file)).exits(0);
         assert_eq!(place.record()["plan"]["task"]["source"]["kind"], "stdin");
     }
     place.run(["run", "as an argument"]).exits(0);
@@ -435,7 +435,7 @@ fn keys_stay_where_they_are() {
     );
     let run = |flags: &[&str]| {
         let args = ["run", "x", "--check", "sh check.sh", "--test", &spy];
-        Done::of(place.bakeoff(args.iter().chain(flags)).env("LOCAL_KEY", KEY).output().unwrap())
+        Done::run(place.bakeoff(args.iter().chain(flags)).env("LOCAL_KEY", KEY))
     };
     let mut said = Vec::new();
     place.config(&settings("v1"));

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::resume::said;
-use super::support::place::{Done, PATIENCE, Place, Running, is};
+use super::support::place::{Done, PATIENCE, Place, Running, is, output_of};
 use super::support::server::Server;
 
 mod screen;
@@ -117,7 +117,7 @@ fn last(request: &Value, role: &str) -> String {
 }
 
 fn ended(child: Child) -> Done {
-    Done::of(child.wait_with_output().unwrap())
+    Done::of_child(child)
 }
 
 // contract R1, R2, R3, R6

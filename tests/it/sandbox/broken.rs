@@ -81,8 +81,8 @@ fn each_probe_fails_by_its_name_when_its_protection_is_taken_away() {
 }
 
 /// The program, started by a thread of that system.
-fn bakeoff(system: System, mut command: Command) -> Done {
-    on(system, move || async move { Done::of(command.output().unwrap()) })
+fn bakeoff(system: System, command: Command) -> Done {
+    on(system, move || async move { Done::run(command) })
 }
 
 #[test]
