@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::board::Source;
-use super::entry::{JobEnd, JobView, lock};
+use super::entry::{Entry, JobEnd, JobView, lock};
 use super::handle::{Handle, Size};
 use super::keyboard::{Answers, Asker, Keyboard, terminal_size};
 use super::operate::JobHandle;
@@ -174,7 +174,11 @@ impl HostJobs {
     /// What is told at the end of a command, or when it was detached: that what is left runs until the run ends
     /// (contracts S9 and S10). Empty when nothing is left.
     pub fn told(&self, id: &JobId, detached: bool) -> String {
-        let live = self.0.table.list().into_iter().filter(|job| job.state.is_live());
+        let table = &self.0.table;
+        // What has its viewer ends with that, and is nothing that was left.
+        let left = |entry: &Arc<Entry>| entry.id == *id || !entry.has_viewer();
+        let live = table.entries().into_iter().filter(left).map(|entry| table.view(&entry));
+        let live = live.filter(|job| job.state.is_live());
         let (own, others): (Vec<JobView>, Vec<JobView>) = live.partition(|job| job.id == *id);
         let mut text = String::new();
         if !own.is_empty() {

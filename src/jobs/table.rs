@@ -160,10 +160,16 @@ impl JobTable {
             return Err("the worker run is over".to_owned());
         }
         let live = self.live().count();
-        match live < self.0.limits.running {
-            true => Ok(()),
-            false => Err(format!("{live} jobs run already; kill one, or wait for one to end")),
+        if live < self.0.limits.running {
+            return Ok(());
         }
+        Err(match self.0.kind {
+            CardKind::Shell => format!(
+                "{live} commands run already, and no more are started; end one with `bakeoff stop ID` (`bakeoff jobs` \
+                 lists them), or wait for one to end"
+            ),
+            _ => format!("{live} jobs run already; kill one, or wait for one to end"),
+        })
     }
 
     fn live(&self) -> impl Iterator<Item = Arc<Entry>> {

@@ -35,6 +35,8 @@ impl CardKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum CardState {
+    /// It has not begun: there is no place for it yet.
+    Waiting,
     /// It runs.
     Running,
     /// It was told to end, and its end is not proven.
@@ -58,7 +60,7 @@ pub enum CardState {
 }
 
 impl CardState {
-    /// Whether something of it is, or may be, alive (contract R2).
+    /// Whether something of it is, may be, or is going to be alive (contract R2).
     pub fn is_live(&self) -> bool {
         !matches!(self, Self::Ended { .. })
     }
@@ -66,6 +68,7 @@ impl CardState {
     /// In a few words.
     pub fn words(&self) -> String {
         match self {
+            Self::Waiting => "waiting".to_owned(),
             Self::Running => "running".to_owned(),
             Self::Stopping { alive } if alive.is_empty() => "stopping".to_owned(),
             Self::Stopping { alive } => format!("stopping, may be alive: {}", alive.join(", ")),

@@ -289,6 +289,15 @@ fn completions_manual_and_help() {
 }
 
 #[test]
+fn doctor_tries_a_terminal() {
+    let place = Place::new();
+    let row = "ok  pty                    commands of `bakeoff shell --pty` get their own";
+    place.run(["doctor"]).exits(0).prints(&["\nterminals\n", row]);
+    let json = place.run(["doctor", "--json"]).exits(0).json();
+    assert_eq!(json["terminals"], serde_json::json!({"works": true, "trouble": null}));
+}
+
+#[test]
 fn init_writes_once() {
     let place = Place::new();
     let printed = place.run(["init", "--print"]).exits(0).out;

@@ -38,6 +38,18 @@ fn a_command_runs_in_the_workspace_with_its_own_output_input_and_exit_status() {
     stage.shell(&["--", "echo told >&2; exit 7 # so it is"]).exits(7).prints(&["told"]);
     stage.shell(&["--dir", "sub", "--", "cat new.txt # below"]).exits(0).prints(&["of the worker"]);
     stage.shell(&["--dir", "no/such", "--", "echo here"]).exits(127);
+    let seen = stage.place.repo.join("sub");
+    stage.shell(&["--dir", seen.to_str().unwrap(), "--", "cat new.txt"]).exits(0);
+    for elsewhere in ["../..", "/etc"] {
+        let done = stage.shell(&["--dir", elsewhere, "--", "echo here"]).exits(125);
+        assert!(done.out.is_empty(), "{}", done.out);
+        done.says(&["is no directory below the workspace's top"]);
+    }
+    let done = stage.shell(&["--", "ln -s /etc elsewhere"]).exits(0);
+    assert!(done.err.is_empty(), "{}", done.err);
+    let done = stage.shell(&["--dir", "elsewhere", "--", "echo here"]).exits(125);
+    assert_eq!(done.out, "bakeoff: the directory ./elsewhere leads out of the workspace\n");
+    stage.shell(&["--", "rm elsewhere"]).exits(0);
     stage.shell(&["--", "no-such-program"]).exits(127);
     stage.shell(&["--", "kill -9 $$"]).exits(137);
     // Git is there, and what the command changes is part of the lane's work.

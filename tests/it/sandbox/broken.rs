@@ -96,6 +96,8 @@ fn doctor_names_the_probe_that_fails_and_exits_with_4() {
         assert!(done.out.contains("namespaces tier, not proven"), "{}", done.out);
         assert!(done.out.contains(&format!("NO  {probe} ")), "{}", done.out);
         assert!(done.out.contains("report this"), "{}", done.out);
+        let untried = "NO  pty                    not tried: no sandbox was proved";
+        assert!(done.out.contains(untried), "{}", done.out);
     }
 }
 
