@@ -8,7 +8,7 @@ use bakeoff::jobs::{
     mint_token,
 };
 use bakeoff::journal::Learnt;
-use bakeoff::model::{CardKind, CardState, LaneId, LeaseId, Sender};
+use bakeoff::model::{CardKind, CardSink, CardState, LaneId, LeaseId, Sender};
 use bakeoff::sandbox::{JobSpec, Launcher};
 
 use crate::sandbox::stage::*;
@@ -41,7 +41,7 @@ struct Run {
 impl Run {
     async fn new() -> Self {
         let (launcher, dir, learnt) = (launcher().await, folder(), Learnt::default());
-        let jobs = HostJobs::new(learnt.clone());
+        let jobs = HostJobs::new(learnt.clone(), CardSink::none());
         jobs.open(launcher.clone());
         let ground = Arc::new(Place(dir.path().to_owned()));
         let entrance = jobs.enter(&LaneId::of("fast", 1), ground);
@@ -243,7 +243,7 @@ fn a_command_needs_a_workspace_and_a_sandbox() {
         assert!(refused(&run.jobs, None).contains("fast/1, slow/1"));
         drop(more);
         assert!(run.jobs.start(None, &command).is_ok());
-        let none = HostJobs::new(Learnt::default());
+        let none = HostJobs::new(Learnt::default(), CardSink::none());
         assert!(refused(&none, None).contains("no lane has a workspace now"));
         let _lane = none.enter(&LaneId::of("slow", 1), Arc::new(Place("/tmp".into())));
         assert!(refused(&none, None).contains("no sandbox"));
