@@ -63,7 +63,7 @@ impl Bench {
     }
 
     pub(super) fn run(&self, args: &[&str]) -> Done {
-        Done::of(self.start(args).wait_with_output().unwrap())
+        Done::of_child(self.start(args))
     }
 
     /// Runs a command that is killed when the server gets its `nth` request from now on.
@@ -73,7 +73,7 @@ impl Bench {
         *victim = Some(Pid::from_child(&child));
         self.deadly.store(self.asked() + nth, Ordering::SeqCst);
         drop(victim);
-        let done = Done::of(child.wait_with_output().unwrap());
+        let done = Done::of_child(child);
         self.deadly.store(0, Ordering::SeqCst);
         done
     }
@@ -444,7 +444,7 @@ fn a_full_disk_ends_a_run_that_goes_on_where_it_stood_once_there_is_room() {
     command.env("OWN_KEY", "own-key-5d1f0c").env("KEPT", &kept).current_dir(&bench.place.repo);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     *whole.lock().unwrap() = Some(child.id());
-    let done = Done::of(child.wait_with_output().unwrap()).exits(0);
+    let done = Done::of_child(child).exits(0);
     done.prints(&["No space left on device", "free some space", "first 6", "second 0"]);
     let run = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
     let record = record(&run);
