@@ -27,6 +27,9 @@ pub struct Attempt {
     pub claims: Vec<Claim>,
     /// How it ended.
     pub stop: Stop,
+    /// Whether its diff is what it had handed in before it was cut off while it mended that: whole work,
+    /// however the worker ended.
+    pub stands: bool,
     /// Turns of its conversation.
     pub turns: u32,
     /// What it used.

@@ -219,6 +219,7 @@ impl Run<'_> {
         run: LaneRun,
         attempt: Attempt,
     ) -> Result<(), PipelineError> {
+        let stop = attempt.work_stop();
         let candidate = Candidate {
             id,
             kind: Kind::Worker,
@@ -229,7 +230,7 @@ impl Run<'_> {
             answer: attempt.answer,
             claims: attempt.claims,
             usage: attempt.usage,
-            stop: attempt.stop,
+            stop,
         };
         self.admit(candidate, &attempt.diff)
     }
@@ -449,6 +450,12 @@ impl Attempt {
         self
     }
 
+    /// How what it left is to be taken: work that was handed in is whole, whatever became of its worker
+    /// afterwards.
+    pub(super) fn work_stop(&self) -> Stop {
+        if self.stands { Stop::Submitted } else { self.stop.clone() }
+    }
+
     /// An attempt that left nothing.
     pub fn nothing(stop: Stop) -> Self {
         Self {
@@ -456,6 +463,7 @@ impl Attempt {
             answer: String::new(),
             claims: Vec::new(),
             stop,
+            stands: false,
             turns: 0,
             usage: Usage::default(),
             millis: 0,
@@ -508,7 +516,7 @@ fn taken_over(lane: &LaneRecord) -> String {
 
 /// Why an attempt gives no candidate; `None` when it gives one.
 fn why_no_candidate(attempt: &Attempt) -> Option<String> {
-    match (&attempt.stop, attempt.diff.is_empty()) {
+    match (&attempt.work_stop(), attempt.diff.is_empty()) {
         (Stop::Failed { class, message }, _) => Some(format!("{class}: {message}")),
         (Stop::NotNeeded, _) => Some("enough candidates were there without it".to_owned()),
         (Stop::Cancelled, true) => Some("it was stopped before it changed anything".to_owned()),
