@@ -17,7 +17,7 @@ use crate::journal::{Checkpoint, Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
     Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
     Exit, Family, GateReport, Kind, LaneId, NoWinner, Plan, RECORD_VERSION, RULES_VERSION, Refuted,
-    RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+    RunEvent, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
 use crate::worker::Floor;
 
@@ -55,8 +55,6 @@ pub struct Assignment {
     pub frame: ArtifactId,
     /// What the journal knows already.
     pub memory: Arc<Memory>,
-    /// The run whose candidates are judged anew.
-    pub rejudges: Option<RunId>,
     /// Why the run's own token was cancelled, if it is: by a limit rather than by a person.
     pub limit: CancellationToken,
     /// The signal that ended the run, once one did.
@@ -490,7 +488,7 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         saved: None,
         steers: Vec::new(),
         resumed: None,
-        rejudges: order.rejudges,
+        rejudges: order.memory.rejudges().cloned(),
     }
 }
 
@@ -503,6 +501,7 @@ fn first_line(order: &Assignment, engine: &str) -> Entry {
             plan: Box::new(order.plan.clone()),
             engine,
             frame: order.frame.clone(),
+            rejudges: None,
         },
         false => Entry::Resumed { engine, limits: Some(order.plan.limits) },
     }

@@ -227,7 +227,6 @@ fn order(attempts: u32) -> Assignment {
         definitions: Default::default(),
         frame: crate::model::ArtifactId::new("f"),
         memory: Default::default(),
-        rejudges: None,
         limit: CancellationToken::new(),
         stopped: Stopped::default(),
         floor: Floor::default(),

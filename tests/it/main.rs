@@ -9,6 +9,7 @@
 )]
 
 mod allow;
+mod anew;
 mod applying;
 mod background;
 mod bad_input;
