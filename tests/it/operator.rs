@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::resume::said;
+use super::resume::{answer, said};
 use super::support::place::{Done, PATIENCE, Place, Running, is, output_of};
-use super::support::server::Server;
+use super::support::server::{Reply, Request, Server};
 
 mod screen;
 mod shell;
@@ -48,16 +48,20 @@ impl Stage {
         }
         let server = Server::start(move |request| {
             let body = request.json();
-            let way = ways[body["model"].as_str().unwrap()].clone();
+            // Who judges, and who gives titles, is no part of the conversation.
+            let Some(way) = ways.get(body["model"].as_str().unwrap()).cloned() else {
+                return beside(request);
+            };
             // One who asks again while nobody listens is an engine that was killed.
             way.1.lock().unwrap().send(body.clone()).ok();
             let message = way.0.lock().unwrap().recv().unwrap_or(json!({"content": "gone"}));
             said(&body, message)
         });
         let place = Place::new();
+        let judges = if more.contains("[judges]") { "" } else { "[judges]\nenabled = false\n" };
         place.config(&format!(
             "[providers.own]\nwire = \"openai-chat\"\nbase_url = \"{}/v1\"\nkey_env = \"\"\n\
-             [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n[judges]\nenabled = false\n\
+             [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n{judges}\
              [limits]\n{limits}\n{more}\n[lanes.one]\nmodel = \"own:one\"\n[lanes.two]\nmodel = \"own:two\"\n",
             server.url()
         ));
@@ -111,6 +115,15 @@ impl Stage {
         let list = self.place.run([&["jobs", "--json"], args].concat()).exits(0).json();
         let ids = list["jobs"].as_array().unwrap().iter();
         ids.map(|card| card["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// What a judge says, or the model of the side calls.
+fn beside(request: &Request) -> Reply {
+    let body = request.json();
+    match body["model"].as_str() {
+        Some("side") => said(&body, json!({"role": "assistant", "content": "Raise it higher."})),
+        _ => answer(request),
     }
 }
 

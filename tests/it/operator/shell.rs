@@ -103,7 +103,7 @@ fn a_command_runs_in_the_workspace_with_its_own_output_input_and_exit_status() {
 // contract S2
 // contract S3
 // contract S4
-// contract S5 together: of the operator's commands nothing is left for memory, earlier runs or titles
+// contract S5 in part: of the operator's commands nothing is left for memory, earlier runs or titles
 // contract S11
 // contract R10 together: the operator's own live on
 #[test]
@@ -135,8 +135,11 @@ fn what_is_left_running_is_listed_survives_a_worker_and_ends_with_the_run_untold
     running.until(is("lane_ended"));
     assert_eq!(stage.listed(&[]), ["shell#1", "two/1"]);
     stage.submits("two", "3\n");
-    let (done, _) = running.end();
+    let (done, events) = running.end();
     done.exits(0);
+    assert!(events.len() > 10 && events.iter().all(|event| !event.to_string().contains("shell#")));
+    let journal = std::fs::read_to_string(stage.place.runs()[0].join("journal.jsonl")).unwrap();
+    assert!(!journal.contains("shell#") && !journal.contains("HOST-"), "{journal}");
     stage.place.nothing_left("commands of the operator");
     for request in stage.server.requests() {
         let text = request.json().to_string();
@@ -144,6 +147,46 @@ fn what_is_left_running_is_listed_survives_a_worker_and_ends_with_the_run_untold
     }
     let record = stage.place.record().to_string();
     assert!(!record.contains("HOST-") && !record.contains("shell#"), "{record}");
+}
+
+// contract S5
+#[test]
+fn what_a_command_left_is_in_no_context_of_this_run_or_the_next() {
+    const WORD: &str = "HOST-LEFTOVER";
+    let more = "[side]\nmodel = \"own:side\"\nshared_endpoint = true\n[judges]\nuse = [\"correctness\"]\nmodels = [\"own:judge\"]";
+    for excluded in [false, true] {
+        let stage = Stage::with("max_parallel = 2", more);
+        let whole = |args: &[&str]| {
+            let args = [args, &["--no-synth"]].concat();
+            let running = Running::start(stage.place.bakeoff(args));
+            (running, LANES.map(|lane| stage.asked(lane)))
+        };
+        let ends = |running: Running| {
+            stage.submits("one", "2000000000000\n");
+            stage.submits("two", "3000000000000\n");
+            running.end().0.exits(0);
+        };
+        let kept_out: &[&str] = if excluded { &["--exclude-from-context"] } else { &[] };
+        let (running, _) = whole(&[&["run", "raise the value"], kept_out].concat());
+        let left = format!("echo {WORD}; exec sleep 1000");
+        stage.shell(&["--detach", "--", &left]).exits(0);
+        stage.shell(&["--", &format!("echo {WORD}")]).exits(0).prints(&[WORD]);
+        ends(running);
+        let (running, first) = whole(&["run", "raise it again", "--prior", "5"]);
+        for request in &first {
+            let told = last(request, "user").contains("BEGIN PRIOR RUNS");
+            assert_eq!(told, !excluded, "{request}");
+        }
+        ends(running);
+        let all = stage.server.requests();
+        let of = |model: &str| all.iter().filter(|one| one.json()["model"] == model).count();
+        assert_eq!(of("side"), if excluded { 2 } else { 4 }, "title and capsule");
+        assert!(of("judge") >= 2 && of("one") >= 4, "{} {}", of("judge"), of("one"));
+        for request in all {
+            let text = request.json().to_string();
+            assert!(!text.contains(WORD) && !text.contains("shell#"), "{text}");
+        }
+    }
 }
 
 /// A command with these bytes in its standard input, a file.
