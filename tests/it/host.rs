@@ -145,7 +145,7 @@ fn what_the_operator_leaves_running_is_no_worker_s_and_ends_with_the_run_unrepor
     // contract S7
     // contract S9
     // contract S10
-    // contract R5
+    // contract R5 in part: a shell is no job of a worker's
     for system in [System::Here, System::NoNamespaces] {
         on(system, || async {
             let run = Run::new().await;

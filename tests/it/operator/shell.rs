@@ -1,7 +1,5 @@
 //! The operator's own commands in a running run, by the product's program and in a real terminal.
 
-use std::io::Write;
-
 use super::screen::{Terminal, tmux};
 use super::*;
 
@@ -416,9 +414,9 @@ fn a_candidate_with_a_secret_in_its_diff_is_told_of_everywhere() {
 }
 
 // contract R19 in part: in a real terminal, and in no file
-// contract R21 in part: attach answers unseen
+// contract R21 together: attach answers unseen
 // contract R22 together: a typed line goes to the input of what is attached to
-// contract R14 in part: whoever attaches gives it their size, also a new one
+// contract R14 together: whoever attaches gives it their size, also a new one
 #[test]
 fn a_detached_terminal_is_attached_to_answered_unseen_resized_and_left() {
     const SECRET: &str = "open-sesame-7";
@@ -481,7 +479,7 @@ fn holding(dir: &Path, word: &str) -> Vec<String> {
 }
 
 // contract R19 in part: in a real terminal
-// contract R21 in part: attach answers unseen
+// contract R21 together: attach answers unseen
 // contract R22 together: typed lines go to the standard input
 // contract R35 together: the terminal of a command
 #[test]
