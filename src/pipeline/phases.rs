@@ -27,6 +27,9 @@ pub struct Attempt {
     pub claims: Vec<Claim>,
     /// How it ended.
     pub stop: Stop,
+    /// Whether its diff is what it had handed in before it was cut off while it mended that: whole work,
+    /// however the worker ended.
+    pub stands: bool,
     /// Turns of its conversation.
     pub turns: u32,
     /// What it used.
@@ -45,6 +48,8 @@ pub struct Attempt {
     pub survivors: Vec<String>,
     /// How often it was sent back by a gate.
     pub healed: u32,
+    /// Whether it was the run's own time limit that ended it: a run that goes on tries it again.
+    pub with_the_run: bool,
 }
 
 /// Runs one attempt of a lane in a workspace of its own.

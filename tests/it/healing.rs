@@ -5,9 +5,9 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::support::place::{Place, writes};
+use super::support::place::{Place, Running, is, writes};
 
 /// Runs `work`, and counts the processes that had this command line meanwhile. Each of them lives long
 /// enough to be seen.
@@ -89,4 +89,72 @@ fn a_worker_that_is_cut_while_its_submission_is_gated_leaves_it_to_be_gated_once
     assert_eq!(done["decision"]["outcome"]["kind"], "winner");
     place.run(["replay"]).exits(0);
     place.nothing_left("cut");
+}
+
+/// Lane one hands in what fails its check and is sent back; `then` are its turns from there.
+fn sent_back(then: &str) -> String {
+    let other = writes(&[("two", "3")]).replacen("version = 1\n", "", 1);
+    writes(&[("one", "many")]) + then + &other
+}
+
+/// A round's first call: with it the check would pass, but it is never handed in.
+const MENDS: &str = "[[worker.turns]]\ncalls = [{ name = \"write_file\", arguments = { path = \"value.txt\", \
+     content = \"2\\n\" } }]\n";
+
+/// A worker that was cut off in its first round: how it ended is told everywhere, and what it had handed
+/// in is its candidate, with the gates' word of then.
+fn stands(place: &Place, record: &Value, events: &[Value], stop: &Value, word: &str) {
+    let (lane, row) = (&record["lanes"][0], &record["candidates"][0]);
+    assert_eq!(
+        (&lane["stop"], &lane["healed"], &lane["candidate"]),
+        (stop, &1.into(), &"c1".into())
+    );
+    let ended = events.iter().find(|e| is("lane_ended")(e) && e["lane"] == "one/1").unwrap();
+    assert_eq!((&ended["stop"], &ended["left_change"]), (stop, &true.into()));
+    let one = &row["candidate"];
+    assert_eq!((&one["stop"]["kind"], &one["answer"]), (&"submitted".into(), &"done".into()));
+    let gates: Vec<&str> = row["gates"].as_array().unwrap().iter().map(verdict).collect();
+    assert_eq!(gates, ["pass", "fail", "skipped"], "as it was handed in, not as it was left");
+    assert_eq!(record["decision"]["outcome"]["candidate"], "c2");
+    let diff = place.run(["diff", "--candidate", "c1"]).exits(0).out;
+    assert!(diff.ends_with("-1\n+many\n"), "{diff}");
+    place.run(["show"]).exits(0).prints(&[word, "what it had handed in before stands"]);
+    place.run(["replay"]).exits(0);
+    place.nothing_left("cut off in a round");
+}
+
+fn verdict(gate: &Value) -> &str {
+    gate["verdict"]["kind"].as_str().unwrap()
+}
+
+// contract R23 R24
+#[test]
+fn what_was_handed_in_stands_when_a_limit_ends_the_round_behind_it() {
+    // contract C17 in part: within its budget
+    let place = Place::new();
+    place.script(&sent_back(&format!("{MENDS}[[worker.turns]]\ntext = \"so far\"\n")));
+    let args = ["run", "x", "--heal", "5", "--lane-turns", "3"];
+    let (done, events) = Running::start(place.bakeoff(args)).end();
+    let record = place.record();
+    let stop = json!({"kind": "limit", "limit": "iterations"});
+    stands(&place, &record, &events, &stop, "PARTIAL (iterations)");
+    assert_eq!(done.exits(0).code, Some(0));
+    assert_eq!(record["lanes"][0]["turns"], 4, "three, and its last word");
+}
+
+// contract R23
+#[test]
+fn what_was_handed_in_stands_when_the_operator_ends_the_round_behind_it() {
+    let place = Place::new();
+    let waits = MENDS.replace("calls =", "delay_ms = 3600000\ncalls =");
+    place.script(&sent_back(&format!("{MENDS}{waits}")));
+    let mut running = Running::start(place.bakeoff(["run", "x", "--heal", "5"]));
+    running.until(|event| {
+        is("lane_activity")(event) && event["lane"] == "one/1" && event["turn"] == 4
+    });
+    place.run(["stop", "latest", "one/1"]).exits(0).prints(&["one/1: PARTIAL (cancelled)"]);
+    let (done, events) = running.end();
+    done.exits(0);
+    let record = place.record();
+    stands(&place, &record, &events, &json!({"kind": "cancelled"}), "PARTIAL (cancelled)");
 }
