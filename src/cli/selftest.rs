@@ -176,6 +176,9 @@ fn play(scenario: &Scenario, context: &Context) -> Result<Vec<String>, CliError>
         let (record, run) = done?;
         faults.extend(compare(&scenario.expect, &record));
         faults.extend(compare_requests(&scenario.expect, &run)?);
+        if !run.masker().learnt().is_empty() {
+            faults.push("what the operator typed unseen is still known behind the end".to_owned());
+        }
         faults
     };
     if fingerprint(&place.repository)? != before {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::resume::said;
+use super::resume::{answer, said};
 use super::support::place::{Done, PATIENCE, Place, Running, is, output_of};
-use super::support::server::Server;
+use super::support::server::{Reply, Request, Server};
 
 mod screen;
 mod shell;
@@ -48,16 +48,20 @@ impl Stage {
         }
         let server = Server::start(move |request| {
             let body = request.json();
-            let way = ways[body["model"].as_str().unwrap()].clone();
+            // Who judges, and who gives titles, is no part of the conversation.
+            let Some(way) = ways.get(body["model"].as_str().unwrap()).cloned() else {
+                return beside(request);
+            };
             // One who asks again while nobody listens is an engine that was killed.
             way.1.lock().unwrap().send(body.clone()).ok();
             let message = way.0.lock().unwrap().recv().unwrap_or(json!({"content": "gone"}));
             said(&body, message)
         });
         let place = Place::new();
+        let judges = if more.contains("[judges]") { "" } else { "[judges]\nenabled = false\n" };
         place.config(&format!(
             "[providers.own]\nwire = \"openai-chat\"\nbase_url = \"{}/v1\"\nkey_env = \"\"\n\
-             [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n[judges]\nenabled = false\n\
+             [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n{judges}\
              [limits]\n{limits}\n{more}\n[lanes.one]\nmodel = \"own:one\"\n[lanes.two]\nmodel = \"own:two\"\n",
             server.url()
         ));
@@ -111,6 +115,15 @@ impl Stage {
         let list = self.place.run([&["jobs", "--json"], args].concat()).exits(0).json();
         let ids = list["jobs"].as_array().unwrap().iter();
         ids.map(|card| card["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// What a judge says, or the model of the side calls.
+fn beside(request: &Request) -> Reply {
+    let body = request.json();
+    match body["model"].as_str() {
+        Some("side") => said(&body, json!({"role": "assistant", "content": "Raise it higher."})),
+        _ => answer(request),
     }
 }
 
@@ -183,7 +196,7 @@ fn one_list_has_workers_and_jobs_and_one_id_reads_and_stops_each() {
     stage.place.nothing_left("stopped in parts");
 }
 
-// contract R5 in part: with the one place taken, and a command of the operator's going on
+// contract R5
 #[test]
 fn a_worker_that_waits_has_a_row_takes_words_and_begins_when_a_place_is_free() {
     let stage = Stage::with("max_parallel = 1", "");
@@ -309,6 +322,30 @@ fn the_operators_word_is_read_in_the_next_turn_or_comes_back_as_missed() {
     stage.place.run(["steer", "one", "x"]).exits(2).says(&["the run is not going on"]);
     stage.place.run(["replay"]).exits(0);
     stage.place.nothing_left("steered");
+}
+
+// contract C3 in part: the operator's command says so
+#[test]
+fn a_stop_that_is_not_proven_fails_and_names_what_may_be_alive() {
+    let place = Place::new();
+    place.run(["run", "raise the value"]).exits(0);
+    // Its engine is the test's: a process that outlives a kill can't be had from the sandbox.
+    let socket = place.runs()[0].join("control.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let engine = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = String::new();
+        BufReader::new(&stream).read_line(&mut request).unwrap();
+        let report =
+            json!({"how": "killed", "survivors": ["sleep (process 7)", "make (process 9)"]});
+        let answer = json!({"answer": "stopped", "id": "one/1#1", "report": report});
+        stream.write_all(format!("{answer}\n").as_bytes()).unwrap();
+        serde_json::from_str::<Value>(&request).unwrap()
+    });
+    let done = place.run(["stop", "one/1#1"]).exits(1);
+    done.says(&["one/1#1 was told to stop", "may be alive: sleep (process 7), make (process 9)"]);
+    let request = engine.join().unwrap();
+    assert_eq!(request, json!({"ask": "stop", "id": "one/1#1", "protocol": 1}));
 }
 
 /// The user's texts of a request that are the operator's words to a worker under way.
