@@ -53,7 +53,7 @@ impl Stage {
         place.config(&format!(
             "[providers.own]\nwire = \"openai-chat\"\nbase_url = \"{}/v1\"\nkey_env = \"\"\n\
              [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n[judges]\nenabled = false\n\
-             [limits]\nmax_parallel = 2\n[lanes.one]\nmodel = \"own:one\"\n[lanes.two]\nmodel = \"own:two\"\n",
+             [limits]\nmax_parallel = 2\n[workers]\nheal_rounds = 0\n[lanes.one]\nmodel = \"own:one\"\n[lanes.two]\nmodel = \"own:two\"\n",
             server.url()
         ));
         Self { place, server, lines, asked }
