@@ -34,7 +34,7 @@ use crate::model::{EventSink, Plan, RunId, RunKind, RunRecord, SandboxRecord, Wa
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::{CodeExecution, Registry};
-use crate::worker::{DelegateSubtask, Floor, Steering, Turns, Voice};
+use crate::worker::{DelegateSubtask, Floor, Turns, Voice};
 
 /// What a command asks the pipeline to do.
 pub struct Commission {
@@ -420,7 +420,7 @@ impl Builder {
             limit,
             stopped: self.stopped.clone(),
             rejudges: self.rejudges.clone(),
-            steering: self.equipment.floor.steering.clone(),
+            floor: self.equipment.floor.clone(),
             ..assignment(&self.frame, &self.layers, &self.memory, &self.dir)?
         })
     }
@@ -474,7 +474,7 @@ pub(super) fn assignment(
         rejudges: None,
         limit: CancellationToken::new(),
         stopped: Stopped::default(),
-        steering: Steering::default(),
+        floor: Floor::default(),
     })
 }
 

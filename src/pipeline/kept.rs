@@ -32,6 +32,8 @@ pub(super) struct KeptAttempt {
     pub(super) survivors: Vec<String>,
     #[serde(default)]
     pub(super) healed: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) with_the_run: bool,
 }
 
 impl KeptAttempt {
@@ -53,6 +55,7 @@ impl KeptAttempt {
             jobs_ended: kept.jobs_ended,
             survivors: kept.survivors,
             healed: kept.healed,
+            with_the_run: kept.with_the_run,
         }
     }
 }
@@ -82,6 +85,7 @@ pub(super) fn keep_attempt(
         jobs_ended: attempt.jobs_ended,
         survivors: attempt.survivors.clone(),
         healed: attempt.healed,
+        with_the_run: attempt.with_the_run,
     };
     let text = serde_json::to_vec(&kept)
         .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;

@@ -48,6 +48,8 @@ pub struct Attempt {
     pub survivors: Vec<String>,
     /// How often it was sent back by a gate.
     pub healed: u32,
+    /// Whether it was the run's own time limit that ended it: a run that goes on tries it again.
+    pub with_the_run: bool,
 }
 
 /// Runs one attempt of a lane in a workspace of its own.

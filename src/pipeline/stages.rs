@@ -3,6 +3,7 @@
 use futures_util::stream;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio_util::sync::CancellationToken;
 
 use super::decide::{Judged, Standing};
 use super::digest::{digest, winner};
@@ -12,10 +13,10 @@ use super::kept::keep_attempt;
 use super::run::{Run, refused};
 use super::{Aside, Attempt, Failed, PipelineError, Survivor};
 use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};
-use crate::journal::Entry;
+use crate::journal::{Checkpoint, Entry};
 use crate::model::{
     Ballot, Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, JudgeId,
-    Kind, Lane, LaneId, LaneRecord, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
+    Kind, Lane, LaneId, LaneRecord, Limit, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
 };
 use crate::prompt::CapsuleTask;
 
@@ -45,14 +46,15 @@ impl Run<'_> {
             }
             None => (self.work(runs, &brake, None).await, Early::default()),
         };
-        self.steering.close();
+        self.floor.steering.close();
         let ends = ends?;
         self.early = early;
         self.enough = self.early.enough.take().or_else(|| self.memory.enough().cloned());
         self.tell.check()?;
         self.begin_stage(Stage::Admit, Some(ends.len() as u32))?;
+        let timed_out = self.cancelled(Checkpoint::Worked) && self.is_timed_out();
         for end in ends {
-            self.take_lane(end)?;
+            self.take_lane(end, timed_out)?;
         }
         self.record.saved = self.enough.as_ref().map(|enough| saved(enough, &self.record.lanes));
         self.warn_of_lanes();
@@ -81,17 +83,29 @@ impl Run<'_> {
             brake: brake.clone(),
             grace: GRACE,
         };
+        let waiting = runs.iter().filter(|run| self.memory.is_to_work(&run.id));
+        let waiting = waiting.map(|run| (run.id.clone(), run.lane.model.to_string()));
+        // On the board from now on; what is left in the end never began.
+        let _line = self.floor.line_up(waiting);
         let start = |run: LaneRun, cancel| {
-            let known = self.known_attempt(&run);
+            let stopped = self.floor.never_begins(&run.id);
+            let known = match stopped {
+                true => Some(Attempt::nothing(Stop::Cancelled)),
+                false => self.known_attempt(&run),
+            };
             let spared = known.as_ref().is_some_and(|attempt| attempt.stop == Stop::NotNeeded);
-            if !spared {
+            if !spared && !stopped {
                 let (lane, model) = (run.id.clone(), run.lane.model.to_string());
                 self.tell.send(RunEvent::LaneBegan { lane, model });
             }
             let brake = brake.clone();
             match known {
                 Some(attempt) => std::future::ready(attempt).boxed(),
-                None => work.attempt(run, cancel).map(move |attempt| attempt.cut(&brake)).boxed(),
+                None => {
+                    let limit = self.limit.clone();
+                    let cut = move |attempt: Attempt| attempt.cut(&brake, &limit);
+                    work.attempt(run, cancel).map(cut).boxed()
+                }
             }
         };
         // Told and kept as each comes back, not when the last one does.
@@ -99,7 +113,7 @@ impl Run<'_> {
             if let Err(error) = keep_attempt(self.dir, &run.id, attempt) {
                 self.tell.fail(error);
             }
-            self.steering.end(&run.id);
+            self.floor.steering.end(&run.id);
             self.tell.send(lane_ended(&run.id, attempt));
             if let (Some(arrived), Some(arrival)) = (&arrived, Arrival::of(run, attempt)) {
                 // Who can't be told any more has ended the fan-out.
@@ -115,6 +129,10 @@ impl Run<'_> {
         match self.memory.attempt(&run.id) {
             Ok(Some(attempt)) => Some(attempt),
             Ok(None) if self.memory.enough().is_some() => Some(Attempt::nothing(Stop::NotNeeded)),
+            // What was not begun, or did not come back, before the time was over is in no journal.
+            Ok(None) if self.memory.is_replay() && self.memory.timed_out().is_some() => {
+                Some(Attempt::nothing(Stop::Limit { limit: Limit::Time }))
+            }
             Ok(None) if self.memory.is_replay() => {
                 self.memory.miss(format!("the worker run of {}", run.id));
                 Some(Attempt::nothing(Stop::Cancelled))
@@ -140,7 +158,13 @@ impl Run<'_> {
             return Ok(known);
         }
         if self.memory.is_replay() {
-            self.memory.miss(format!("the gates of {id}"));
+            // What was not gated before the time was over is in no journal.
+            if self.memory.timed_out().is_none() {
+                self.memory.miss(format!("the gates of {id}"));
+            }
+            return Ok(Vec::new());
+        }
+        if self.cancel.is_cancelled() {
             return Ok(Vec::new());
         }
         let gates = self.phases.prove.candidate(id, tree).await?;
@@ -151,12 +175,15 @@ impl Run<'_> {
         Ok(gates)
     }
 
-    fn take_lane(&mut self, end: LaneEnd<Attempt>) -> Result<(), PipelineError> {
+    fn take_lane(&mut self, end: LaneEnd<Attempt>, timed_out: bool) -> Result<(), PipelineError> {
         let run = end.lane;
         let attempt = end.result.unwrap_or_else(|stop| {
-            let spared = self.enough.is_some() && stop == Stop::Cancelled;
             // It never came back, so nobody was told.
-            let attempt = Attempt::nothing(if spared { Stop::NotNeeded } else { stop });
+            let attempt = Attempt::nothing(match stop {
+                Stop::Cancelled if self.enough.is_some() => Stop::NotNeeded,
+                Stop::Cancelled if timed_out => Stop::Limit { limit: Limit::Time },
+                stop => stop,
+            });
             self.tell.send(lane_ended(&run.id, &attempt));
             attempt
         });
@@ -244,10 +271,7 @@ impl Run<'_> {
         let run = &*self;
         let mut running = stream::iter(todo)
             .map(|(id, tree)| async move {
-                let gates = match run.cancelled() {
-                    true => Ok(Vec::new()),
-                    false => run.gates_of(&id, &tree).await,
-                };
+                let gates = run.gates_of(&id, &tree).await;
                 (id, gates)
             })
             .buffer_unordered(parallel);
@@ -265,7 +289,10 @@ impl Run<'_> {
     /// Has skeptics hold the finalists' claims against what is known, before anybody judges.
     pub(super) async fn doubt(&mut self, finalists: &mut [Survivor]) -> Result<(), PipelineError> {
         let Some(judge) = &self.phases.judge else { return Ok(()) };
-        if !self.record.plan.judging.skeptics || finalists.len() < 2 || self.cancelled() {
+        if !self.record.plan.judging.skeptics
+            || finalists.len() < 2
+            || self.cancelled(Checkpoint::Doubt)
+        {
             return Ok(());
         }
         let doubted = judge.doubt(finalists).await?;
@@ -290,7 +317,7 @@ impl Run<'_> {
     ) -> Result<Decision, PipelineError> {
         let best = decision.winner().cloned();
         let (Some(fuse), Some(best)) = (&self.phases.fuse, best) else { return Ok(decision) };
-        if survivors.len() < 2 || self.phases.judge.is_none() || self.cancelled() {
+        if survivors.len() < 2 || self.phases.judge.is_none() || self.cancelled(Checkpoint::Fuse) {
             return Ok(decision);
         }
         self.begin_stage(Stage::Fuse, None)?;
@@ -312,7 +339,7 @@ impl Run<'_> {
             let report = row.and_then(|row| row.gates.iter().find(|gate| gate.verdict.is_fail()));
             failed = report.map(|report| Failed { diff, report: report.clone(), round });
             id = Some(proposed);
-            if failed.is_none() || self.cancelled() {
+            if failed.is_none() || self.cancelled(Checkpoint::Fused) {
                 break;
             }
         }
@@ -348,7 +375,7 @@ impl Run<'_> {
     pub(super) async fn aside(&mut self, decision: &Decision) -> Result<(), PipelineError> {
         let plan = &self.record.plan;
         let (Some(side), Some(task)) = (&self.phases.side, &plan.task) else { return Ok(()) };
-        if self.cancelled() || plan.exclude_from_context {
+        if self.cancelled(Checkpoint::Aside) || plan.exclude_from_context {
             return Ok(());
         }
         self.begin_stage(Stage::Side, Some(2))?;
@@ -412,10 +439,13 @@ impl Run<'_> {
 }
 
 impl Attempt {
-    /// The same, where it was stopped because enough candidates were there.
-    fn cut(mut self, brake: &Brake) -> Self {
+    /// The same with why it was stopped: because enough candidates were there, or by the run's time limit.
+    fn cut(mut self, brake: &Brake, limit: &CancellationToken) -> Self {
         if self.stop == Stop::Cancelled && brake.is_pulled() {
             self.stop = Stop::NotNeeded;
+        } else if self.stop == Stop::Cancelled && limit.is_cancelled() {
+            self.stop = Stop::Limit { limit: Limit::Time };
+            self.with_the_run = true;
         }
         self
     }
@@ -443,6 +473,7 @@ impl Attempt {
             jobs_ended: 0,
             survivors: Vec::new(),
             healed: 0,
+            with_the_run: false,
         }
     }
 }

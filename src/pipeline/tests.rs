@@ -8,7 +8,7 @@ use super::*;
 use crate::fanout::LaneRun;
 use crate::journal::{Masker, RunDir, Runs};
 use crate::model::*;
-use crate::worker::Steering;
+use crate::worker::Floor;
 
 /// Six workers: the better a diff looks to the judge, the worse it is.
 const DIFFS: [&str; 5] = ["stale", "does not compile", "fails a test", "right", "right and better"];
@@ -230,7 +230,7 @@ fn order(attempts: u32) -> Assignment {
         rejudges: None,
         limit: CancellationToken::new(),
         stopped: Stopped::default(),
-        steering: Steering::default(),
+        floor: Floor::default(),
     }
 }
 

@@ -26,7 +26,7 @@ use crate::model::{Claim, EventSink, LaneId, Stop, Usage, WorkerLimits};
 use crate::provider::Provider;
 use crate::tools::{Registry, Submission, ToolContext, ToolOutput};
 
-pub use attended::{Attended, Floor};
+pub use attended::{Attended, Floor, LinedUp};
 pub use delegate::{DelegateDesk, DelegateSubtask, Past};
 pub use history::RESULT_CAP;
 pub use limits::{SUMMARY_RESERVE_DIVISOR, Turns};

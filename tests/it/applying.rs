@@ -157,7 +157,7 @@ fn a_run_of_another_repository_is_applied_nowhere_unless_it_is_named() {
     let before = place.fingerprint();
     let apply = |args: &[&str]| {
         let mut command = place.bakeoff(args);
-        Done::of(command.current_dir(&other).output().unwrap())
+        Done::run(command.current_dir(&other))
     };
     apply(&["apply"]).exits(2).says(&["was made on", "-C"]);
     assert_eq!(place.fingerprint(), before);

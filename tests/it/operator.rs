@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::resume::said;
-use super::support::place::{Done, PATIENCE, Place, Running, is};
+use super::support::place::{Done, PATIENCE, Place, Running, is, output_of};
 use super::support::server::Server;
 
 mod screen;
@@ -34,6 +34,11 @@ const LANES: [&str; 2] = ["one", "two"];
 
 impl Stage {
     fn new() -> Self {
+        Self::with("max_parallel = 2", "")
+    }
+
+    /// With these `[limits]`, and more settings.
+    fn with(limits: &str, more: &str) -> Self {
         let (mut lines, mut asked, mut ways) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for lane in LANES {
             let ((say, said), (ask, heard)) = (channel::<Value>(), channel::<Value>());
@@ -53,7 +58,8 @@ impl Stage {
         place.config(&format!(
             "[providers.own]\nwire = \"openai-chat\"\nbase_url = \"{}/v1\"\nkey_env = \"\"\n\
              [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n[judges]\nenabled = false\n\
-             [limits]\nmax_parallel = 2\n[workers]\nheal_rounds = 0\n[lanes.one]\nmodel = \"own:one\"\n[lanes.two]\nmodel = \"own:two\"\n",
+             [limits]\n{limits}\n[workers]\nheal_rounds = 0\n{more}\n[lanes.one]\nmodel = \"own:one\"\n\
+             [lanes.two]\nmodel = \"own:two\"\n",
             server.url()
         ));
         Self { place, server, lines, asked }
@@ -117,7 +123,7 @@ fn last(request: &Value, role: &str) -> String {
 }
 
 fn ended(child: Child) -> Done {
-    Done::of(child.wait_with_output().unwrap())
+    Done::of_child(child)
 }
 
 // contract R1, R2, R3, R6
@@ -176,6 +182,81 @@ fn one_list_has_workers_and_jobs_and_one_id_reads_and_stops_each() {
         events.iter().filter(of_first).map(|event| &event["card"]["state"]).collect();
     assert_eq!(states, ["running", "ended"]);
     stage.place.nothing_left("stopped in parts");
+}
+
+// contract R5 in part: with the one place taken, and a command of the operator's going on
+#[test]
+fn a_worker_that_waits_has_a_row_takes_words_and_begins_when_a_place_is_free() {
+    let stage = Stage::with("max_parallel = 1", "");
+    let mut running = stage.start();
+    drop(stage.asked("one"));
+    assert_eq!(stage.listed(&[]), ["one/1", "two/1"]);
+    stage.place.run(["jobs"]).exits(0).prints(&["waiting"]);
+    // The operator's command goes on when the next worker begins, and takes no place of it.
+    let shell = ["shell", "--lane", "one", "--detach", "--", "exec sleep 1000"];
+    stage.place.run(shell).exits(0).says(&["shell#1 is started"]);
+    let viewer = stage.child(&["attach", "two"]);
+    stage.place.run(["steer", "--no-wait", "two", "mind the sign"]).exits(0);
+    stage.submits("one", "2\n");
+    assert_eq!(words(&stage.asked("two")).len(), 1);
+    assert_eq!(stage.listed(&[]), ["shell#1", "two/1"]);
+    // By the lane's name, as everywhere, also in front of a job's number.
+    assert_eq!(stage.follows("two"), "two/1#1");
+    stage.place.run(["stop", "latest", "two#1"]).exits(0).prints(&["two/1#1: killed"]);
+    stage.submits("two", "3\n");
+    running.until(is("admitted"));
+    let begun = running.events.iter().filter(|event| event["event"] == "lane_began").count();
+    running.end().0.exits(0);
+    assert_eq!(begun, 2);
+    ended(viewer).exits(0).prints(&["two/1 begins with"]).says(&["two/1: waiting", "is over"]);
+    stage.place.nothing_left("a lane that waited");
+}
+
+#[test]
+fn a_worker_that_is_stopped_while_it_waits_never_begins() {
+    let stage = Stage::with("max_parallel = 1", "");
+    let running = stage.start();
+    drop(stage.asked("one"));
+    stage.place.run(["steer", "--no-wait", "two", "mind the sign"]).exits(0);
+    // No run is called so: the lane is meant.
+    stage.place.run(["stop", "two"]).exits(0).prints(&["two/1: stopped before it began"]);
+    stage
+        .place
+        .run(["stop", "too"])
+        .exits(2)
+        .says(&["in the newest run", "there are one/1, two/1"]);
+    assert_eq!(stage.listed(&[]), ["one/1"]);
+    stage.place.run(["steer", "two", "x"]).exits(1).says(&["two/1 has ended"]);
+    stage.submits("one", "2\n");
+    let (done, events) = running.end();
+    done.exits(0);
+    let of_two = events.iter().filter(|event| event["lane"] == "two/1");
+    let kinds: Vec<&Value> = of_two.map(|event| &event["event"]).collect();
+    assert_eq!(kinds, ["lane_ended"]);
+    assert!(stage.asked["two"].try_recv().is_err(), "nobody asked its model");
+    let record = stage.place.record();
+    assert_eq!(record["lanes"][1]["stop"]["kind"], "cancelled");
+    assert_eq!(record["steers"][0]["fate"], "missed");
+    stage.place.run(["replay"]).exits(0);
+}
+
+#[test]
+fn before_there_are_workers_the_operator_is_told_so_and_can_end_the_run() {
+    let stage = Stage::with("max_parallel = 2", "");
+    let settings = stage.place.dir.join("config/bakeoff/config.toml");
+    let slow = std::fs::read_to_string(&settings).unwrap().replace("sh check.sh", "sleep 1000");
+    stage.place.config(&slow);
+    let mut running = stage.start();
+    running.until(is("gate_began"));
+    for args in [&["stop", "one/1"][..], &["attach", "one"], &["steer", "one", "x"]] {
+        stage.place.run(args).exits(2).says(&["no worker of the run has begun", "stage workers"]);
+    }
+    let shell = stage.place.run(["shell", "--lane", "one", "--", "true"]);
+    shell.exits(125).says(&["no lane has a workspace now"]);
+    assert!(stage.listed(&["--all"]).is_empty());
+    stage.place.run(["stop"]).exits(0).prints(&["stopping"]);
+    running.end().0.exits(130);
+    stage.place.nothing_left("ended before its workers");
 }
 
 // contract C32

@@ -68,7 +68,7 @@ impl Bench {
     }
 
     pub(super) fn run(&self, args: &[&str]) -> Done {
-        Done::of(self.start(args).wait_with_output().unwrap())
+        Done::of_child(self.start(args))
     }
 
     /// Runs a command that is killed when the server gets its `nth` request from now on.
@@ -78,7 +78,7 @@ impl Bench {
         *victim = Some(Pid::from_child(&child));
         self.deadly.store(self.asked() + nth, Ordering::SeqCst);
         drop(victim);
-        let done = Done::of(child.wait_with_output().unwrap());
+        let done = Done::of_child(child);
         self.deadly.store(0, Ordering::SeqCst);
         done
     }
@@ -175,25 +175,12 @@ pub(super) fn journal(run: &Path) -> Vec<Value> {
 
 /// Distinct requests with a recorded answer, and how often each was answered, for each server.
 pub(super) fn answered(run: &Path) -> BTreeMap<String, usize> {
-    let mut open: Vec<(Value, String)> = Vec::new();
     let mut answered = BTreeMap::new();
     for line in journal(run) {
-        let purpose = line["purpose"].clone();
-        match line["entry"].as_str().unwrap() {
-            "call_began" => {
-                let word = |name: &str| line[name].as_str().unwrap().to_owned();
-                open.push((purpose, format!("{} {}", word("provider"), word("request"))));
-            }
-            "call_ended" => {
-                let at = open.iter().position(|(asked, _)| *asked == purpose).unwrap();
-                let (_, request) = open.remove(at);
-                if line["reply"].is_string() {
-                    *answered.entry(request).or_default() += 1;
-                }
-            }
-            // What was in flight has no end.
-            "resumed" => open.clear(),
-            _ => {}
+        if line["entry"] == "call_ended" && line["reply"].is_string() {
+            let word = |name: &str| line[name].as_str().unwrap().to_owned();
+            let request = format!("{} {}", word("provider"), word("request"));
+            *answered.entry(request).or_default() += 1;
         }
     }
     answered
@@ -467,7 +454,7 @@ fn a_full_disk_ends_a_run_that_goes_on_where_it_stood_once_there_is_room() {
     command.env("OWN_KEY", "own-key-5d1f0c").env("KEPT", &kept).current_dir(&bench.place.repo);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     *whole.lock().unwrap() = Some(child.id());
-    let done = Done::of(child.wait_with_output().unwrap()).exits(0);
+    let done = Done::of_child(child).exits(0);
     done.prints(&["No space left on device", "free some space", "first 6", "second 0"]);
     let run = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
     let record = record(&run);

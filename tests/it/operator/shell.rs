@@ -38,6 +38,18 @@ fn a_command_runs_in_the_workspace_with_its_own_output_input_and_exit_status() {
     stage.shell(&["--", "echo told >&2; exit 7 # so it is"]).exits(7).prints(&["told"]);
     stage.shell(&["--dir", "sub", "--", "cat new.txt # below"]).exits(0).prints(&["of the worker"]);
     stage.shell(&["--dir", "no/such", "--", "echo here"]).exits(127);
+    let seen = stage.place.repo.join("sub");
+    stage.shell(&["--dir", seen.to_str().unwrap(), "--", "cat new.txt"]).exits(0);
+    for elsewhere in ["../..", "/etc"] {
+        let done = stage.shell(&["--dir", elsewhere, "--", "echo here"]).exits(125);
+        assert!(done.out.is_empty(), "{}", done.out);
+        done.says(&["is no directory below the workspace's top"]);
+    }
+    let done = stage.shell(&["--", "ln -s /etc elsewhere"]).exits(0);
+    assert!(done.err.is_empty(), "{}", done.err);
+    let done = stage.shell(&["--dir", "elsewhere", "--", "echo here"]).exits(125);
+    assert_eq!(done.out, "bakeoff: the directory ./elsewhere leads out of the workspace\n");
+    stage.shell(&["--", "rm elsewhere"]).exits(0);
     stage.shell(&["--", "no-such-program"]).exits(127);
     stage.shell(&["--", "kill -9 $$"]).exits(137);
     // Git is there, and what the command changes is part of the lane's work.
@@ -128,7 +140,7 @@ fn fed(stage: &Stage, script: &str, input: &[u8]) -> (Option<i32>, Vec<u8>, Stri
     let mut child = stage.place.bakeoff(["shell", "--lane", "one/1", "--", script]);
     let child = child.stdin(std::fs::File::open(&path).unwrap());
     let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = output_of(child);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), output.stdout, told)
 }
@@ -152,7 +164,7 @@ fn all_output_comes_however_slowly_it_is_read_and_all_input_however_slowly_it_is
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut out, &mut rest).unwrap();
     assert_eq!(rest.lines().count(), 9);
-    Done::of(child.wait_with_output().unwrap()).exits(0);
+    Done::of_child(child).exits(0);
     let all: String = (1..=200_000).map(|n| format!("{n}\n")).collect();
     let done = stage.shell(&["--no-input", "--", "seq 1 200000; exit 3"]).exits(3);
     assert!(done.out == all, "{} of {} bytes", done.out.len(), all.len());
@@ -229,7 +241,7 @@ fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
         assert_eq!(line, "up\n");
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, signal).unwrap();
-        let done = Done::of(child.wait_with_output().unwrap());
+        let done = Done::of_child(child);
         if signal == Signal::INT {
             done.exits(130);
             assert_eq!(stage.listed(&[]), ["one/1", "two/1"]);
