@@ -120,6 +120,8 @@ pub struct WorkerOutcome {
     pub stop: Stop,
     /// How many times the model answered.
     pub turns: u32,
+    /// How many tool rounds it took: what its cap counts.
+    pub rounds: u32,
     /// What the model's server counted.
     pub usage: Usage,
     /// The whole conversation.

@@ -61,8 +61,21 @@ impl Stage {
         let judges = if more.contains("[judges]") { "" } else { "[judges]\nenabled = false\n" };
         place.config(&format!(
             "[providers.own]\nwire = \"openai-chat\"\nbase_url = \"{}/v1\"\nkey_env = \"\"\n\
-             [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n{judges}\
-             [limits]\n{limits}\n{more}\n[lanes.one]\nmodel = \"own:one\"\n[lanes.two]\nmodel = \"own:two\"\n",
+             [gates]
+check = \"sh check.sh\"
+test = \"sh test.sh\"
+{judges}\
+             [limits]
+{limits}
+[workers]
+heal_rounds = 0
+{more}
+[lanes.one]
+model = \"own:one\"
+\
+             [lanes.two]
+model = \"own:two\"
+",
             server.url()
         ));
         Self { place, server, lines, asked }

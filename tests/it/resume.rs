@@ -30,6 +30,11 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new() -> Self {
+        Self::answering(answer)
+    }
+
+    /// One whose models answer in their own way.
+    pub(super) fn answering(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let place = Place::new();
         let (deadly, victim) = (Arc::<AtomicUsize>::default(), Arc::new(Mutex::new(None::<Pid>)));
         let (at, whom, count) = (deadly.clone(), victim.clone(), AtomicUsize::new(0));
@@ -112,9 +117,14 @@ pub(super) fn answer(request: &Request) -> Reply {
         2 => ("read_file", json!({"path": "value.txt"})),
         _ => ("submit", json!({"answer": "done", "claims": []})),
     };
+    called(&body, turns, name, &arguments)
+}
+
+/// An answer that calls one tool, in the turn with this number.
+pub(super) fn called(body: &Value, turn: usize, name: &str, arguments: &Value) -> Reply {
     let function = json!({"name": name, "arguments": arguments.to_string()});
-    let calls = json!([{"id": format!("call-{turns}"), "type": "function", "function": function}]);
-    said(&body, json!({"role": "assistant", "content": null, "tool_calls": calls}))
+    let calls = json!([{"id": format!("call-{turn}"), "type": "function", "function": function}]);
+    said(body, json!({"role": "assistant", "content": null, "tool_calls": calls}))
 }
 
 pub(super) fn said(body: &Value, message: Value) -> Reply {
