@@ -254,7 +254,7 @@ impl Source for HostJobs {
 mod tests {
     use super::*;
 
-    // contract R21 in part: cleared at its end; what the masker knows is tested by a selftest
+    // contract R21 together: cleared at its end; what the masker knows is tested by a selftest
     #[tokio::test]
     async fn at_the_end_no_answer_is_kept() {
         let jobs = HostJobs::new(Learnt::default(), CardSink::none());
