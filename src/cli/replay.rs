@@ -21,11 +21,12 @@ pub struct Args {
     json: bool,
 }
 
-/// Whether a run came to a decision by what it had. A time limit or a signal that cuts it off is in no
-/// record but as the end that it made.
-fn decided(record: &RunRecord) -> bool {
+/// Whether a run came to a decision by what it had, or by its time limit, where the journal says at which of its
+/// stages that struck. A signal that cuts it off is in no record but as the end that it made.
+fn decided(record: &RunRecord, memory: &Memory) -> bool {
     match record.exit {
         Exit::Done | Exit::NoWinner | Exit::Models | Exit::Infra => true,
+        Exit::Limit if memory.timed_out().is_some() => true,
         Exit::Limit => {
             let lanes = &record.lanes;
             !lanes.is_empty() && lanes.iter().all(|lane| matches!(lane.stop, Stop::Limit { .. }))
@@ -39,13 +40,13 @@ impl Args {
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
         let dir = Runs::new(&context.state).find(&self.run)?;
         let recorded = record::read(&dir)?;
-        if !decided(&recorded) {
+        let (frame, memory) = Memory::of(&dir.read_journal()?, &dir, Recall::Everything)?;
+        if !decided(&recorded, &memory) {
             return Err(CliError::usage(format!(
                 "run {} was cut off, so it has no decision of its own; `bakeoff resume` goes on with it",
                 dir.id()
             )));
         }
-        let (frame, memory) = Memory::of(&dir.read_journal()?, &dir, Recall::Everything)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -11,9 +11,8 @@ use super::plan::budget;
 use super::{CliError, Exit};
 use crate::config::{Config, Sources};
 use crate::journal::{JournalError, Masker, RunDir, Runs};
-use crate::model::{RunId, RunRecord};
+use crate::model::{RunLimits, RunRecord};
 use crate::pipeline::{Continuation, Frame, Memory, Recall, resume};
-use crate::provider::RunCeiling;
 
 /// Go on with a run that was cut off, without paying for a recorded answer again
 #[derive(clap::Args, Debug)]
@@ -92,37 +91,38 @@ impl Args {
         let read = dir.read_journal()?;
         let torn = dir.cut_torn_line(&read)?;
         let (mut frame, mut memory) = Memory::of(&read, &dir, Recall::Completed)?;
-        memory.raise(&self.raised(&frame)?)?;
-        if let Some(ceiling) = budget("--budget", self.budget)? {
-            frame.plan.limits.budget = Some(ceiling);
-        }
-        frame.plan.limits.max_tokens = self.max_tokens.or(frame.plan.limits.max_tokens);
-        frame.plan.limits.max_seconds = self.max_seconds.or(frame.plan.limits.max_seconds);
+        frame.plan.limits = self.limits(&frame)?;
+        memory.raise(&frame.plan.limits)?;
         check_budget(&frame.plan, &config)?;
         let engine = Engine::start(&frame.plan, config, trusted, context)?;
-        Onward { frame, memory, torn, rejudges: None }.drive(engine, dir, &output, context)
+        Onward { frame, memory, torn }.drive(engine, dir, &output, context)
     }
 }
 
 impl Args {
-    /// The ceilings that are higher than those that the run began with.
-    fn raised(&self, frame: &Frame) -> Result<Vec<RunCeiling>, CliError> {
-        let was = &frame.plan.limits;
-        let higher = |was: Option<u64>, now: Option<u64>| matches!((was, now), (Some(was), Some(now)) if now > was);
-        let money = budget("--budget", self.budget)?.map(|most| most.0);
-        let money = higher(was.budget.map(|most| most.0), money).then_some(RunCeiling::Money);
-        let tokens = higher(was.max_tokens, self.max_tokens).then_some(RunCeiling::Tokens);
-        Ok(money.into_iter().chain(tokens).collect())
+    /// The limits from now on: those that were told last, but for what is told now.
+    fn limits(&self, frame: &Frame) -> Result<RunLimits, CliError> {
+        let was = frame.plan.limits;
+        Ok(RunLimits {
+            budget: budget("--budget", self.budget)?.or(was.budget),
+            max_tokens: self.max_tokens.or(was.max_tokens),
+            max_seconds: self.max_seconds.or(was.max_seconds),
+            ..was
+        })
     }
 
     /// Whether a run that has its decision has something left to do all the same: what a ceiling had kept
-    /// it from that is raised now.
+    /// it from that is higher now, or was made so by a resume that did not come to its end.
     fn goes_on(&self, dir: &RunDir) -> Result<bool, CliError> {
-        if self.budget.is_none() && self.max_tokens.is_none() {
-            return Ok(false);
+        let left = || {
+            let (frame, mut memory) = Memory::of(&dir.read_journal()?, dir, Recall::Completed)?;
+            Ok(memory.raise(&self.limits(&frame)?)?)
+        };
+        match self.budget.is_none() && self.max_tokens.is_none() {
+            // Of a run that has ended the outcome is shown, even where its journal can't be read any more.
+            true => Ok(left().unwrap_or_else(|_: CliError| false)),
+            false => left(),
         }
-        let (frame, mut memory) = Memory::of(&dir.read_journal()?, dir, Recall::Completed)?;
-        Ok(memory.raise(&self.raised(&frame)?)?)
     }
 }
 
@@ -134,8 +134,6 @@ pub struct Onward {
     pub memory: Memory,
     /// Where a torn last line of the journal was put.
     pub torn: Option<PathBuf>,
-    /// The run that it judges anew, if it does.
-    pub rejudges: Option<RunId>,
 }
 
 impl Onward {
@@ -147,11 +145,11 @@ impl Onward {
         output: &OutputFlags,
         context: &Context,
     ) -> Result<Exit, CliError> {
-        let Self { frame, memory, torn, rejudges } = self;
-        show(output, context, |listener| {
-            engine.drive(dir, listener, async move |drive| {
+        let Self { frame, memory, torn } = self;
+        show(output, context, |audience| {
+            engine.drive(dir, audience, async move |drive| {
                 let (cancel, stopped) = (drive.cancel, drive.stopped);
-                let order = Continuation { frame, memory, torn, rejudges, cancel, stopped };
+                let order = Continuation { frame, memory, torn, cancel, stopped };
                 resume(order, drive.equipment, &drive.dir, drive.listener).await
             })
         })

@@ -20,6 +20,7 @@ use crate::selftest::red_team::red_team;
 use crate::selftest::{
     LaidOut, Reaped, Scenario, canaries, compare, compare_requests, crash, demo, operate, selftests,
 };
+use crate::ui::Audience;
 
 /// Run selftests: whole runs on scripted models, attacks on the sandbox, an engine that is killed
 #[derive(clap::Args, Debug)]
@@ -192,6 +193,9 @@ fn whole_run(
     faults.extend(reaped.faults());
     faults.extend(compare(&scenario.expect, &record));
     faults.extend(compare_requests(&scenario.expect, &run)?);
+    if !run.masker().learnt().is_empty() {
+        faults.push("what the operator typed unseen is still known behind the end".to_owned());
+    }
     Ok(faults)
 }
 
@@ -234,7 +238,7 @@ fn attended(
             },
             Err(_) => vec!["the run never began".to_owned()],
         });
-        let done = perform(prepared, listener, context);
+        let done = perform(prepared, Audience::of(listener), context);
         (done, operator.join().unwrap_or_else(|_| vec!["the operator broke off".to_owned()]))
     })
 }

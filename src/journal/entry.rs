@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::chat::Purpose;
 use crate::model::{
-    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Plan, RunEvent, TreeId, Unanswered,
-    Usage,
+    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Plan, RunEvent, RunId, RunLimits,
+    TreeId, Unanswered, Usage,
 };
 
 /// Version of the journal's lines. It grows with every change that an older engine can't take.
@@ -25,6 +25,40 @@ pub struct LeftBehind {
     pub survivors: Vec<String>,
 }
 
+/// Places at which a run looks whether it was cut off, in the order of its stages.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Checkpoint {
+    /// After the gates on the base.
+    Base,
+    /// Before the design step.
+    Design,
+    /// After it.
+    Designed,
+    /// After the workers.
+    Worked,
+    /// After the gates on the candidates.
+    Proved,
+    /// Before the skeptics.
+    Doubt,
+    /// Before the judges.
+    Judge,
+    /// Before judges are tried for length.
+    Control,
+    /// Before a duel.
+    Duel,
+    /// After the judges and what comes of their word.
+    Decided,
+    /// Before the synthesizer.
+    Fuse,
+    /// After a proposal of the synthesizer.
+    Fused,
+    /// Before the side calls.
+    Aside,
+}
+
 /// One line of `journal.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "entry", rename_all = "snake_case")]
@@ -39,11 +73,17 @@ pub enum Entry {
         engine: String,
         /// Everything else that the run was told at its beginning, as an artifact: what a resume needs.
         frame: ArtifactId,
+        /// The run whose candidates and gates it has: they follow, up to the line that says that it goes on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rejudges: Option<RunId>,
     },
     /// A killed or stopped run goes on.
     Resumed {
         /// The engine's version.
         engine: String,
+        /// The limits from here on; absent in journals of engines that did not keep them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<RunLimits>,
     },
     /// A model is about to be asked. A call without its end is possibly paid.
     CallBegan {
@@ -59,6 +99,13 @@ pub enum Entry {
     CallEnded {
         /// What for.
         purpose: Purpose,
+        /// The provider that was asked; empty in journals of engines that kept neither it nor the request here.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        provider: String,
+        /// The request as an artifact. With the provider it says which of the open calls this is the end of:
+        /// one purpose may have several, at two models.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<ArtifactId>,
         /// The reply as an artifact; absent after an error.
         reply: Option<ArtifactId>,
         /// The error's class and message.
@@ -87,6 +134,14 @@ pub enum Entry {
     Enough {
         /// Which, and why they were enough.
         enough: Enough,
+    },
+    /// The run's time limit ended it: where its stages saw that first. It can't be derived from anything else, and a
+    /// replay has no clock.
+    TimedOut {
+        /// The place in the order of the stages.
+        at: Checkpoint,
+        /// The how many-th look there, from 1.
+        nth: u32,
     },
     /// The gates ran, on a candidate's tree or on the base.
     Gated {

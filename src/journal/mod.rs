@@ -15,7 +15,7 @@ mod runs;
 mod sweep;
 
 pub use artifacts::Artifacts;
-pub use entry::{Entry, JOURNAL_VERSION, LeftBehind};
+pub use entry::{Checkpoint, Entry, JOURNAL_VERSION, LeftBehind};
 pub use error::JournalError;
 pub use mask::{Learnt, MASK, Masker};
 pub use read::Read;

@@ -60,7 +60,7 @@ pub struct Doubted {
 /// When a template can't be rendered.
 pub async fn doubt(input: &SkepticInput<'_>) -> Result<Doubted, PromptError> {
     let mut doubted = Doubted { refuted: misplaced(input.finalist), ..Doubted::default() };
-    if input.finalist.claims.is_empty() || input.cancel.is_cancelled() {
+    if input.finalist.claims.is_empty() {
         return Ok(doubted);
     }
     let nonce = input.fencer.nonce(&format!("skeptic:{}:{}", input.finalist.id, input.model.name));

@@ -18,7 +18,7 @@ use super::run::Run;
 use super::work::gate_commands;
 use super::{Designs, PipelineError};
 use crate::fence::Fencer;
-use crate::journal::Entry;
+use crate::journal::{Checkpoint, Entry};
 use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop};
 use crate::model::{Design, ModelRef, Plan, Stage, TreeId, Usage, clip};
 use crate::patch::TreeStore;
@@ -160,11 +160,16 @@ fn stands(text: &str, name: &str) -> bool {
 impl Run<'_> {
     /// The plan for all workers: as the journal holds it, else made and journaled.
     pub(super) async fn design(&mut self) -> Result<Option<Arc<str>>, PipelineError> {
-        let Some(designs) = self.phases.design.as_ref().filter(|_| !self.cancelled()) else {
+        let Some(designs) = &self.phases.design else { return Ok(None) };
+        if self.cancelled(Checkpoint::Design) {
             return Ok(None);
-        };
+        }
         let design = match self.memory.design() {
             Some(known) => known.clone(),
+            // It was under way when the time was over.
+            None if self.memory.is_replay() && self.cancelled(Checkpoint::Designed) => {
+                return Ok(None);
+            }
             None if self.memory.is_replay() => {
                 self.memory.miss("the plan of the design step".to_owned());
                 return Ok(None);
@@ -172,7 +177,7 @@ impl Run<'_> {
             None => {
                 self.begin_stage(Stage::Design, None)?;
                 let design = designs.plan().await?;
-                if self.cancelled() {
+                if self.cancelled(Checkpoint::Designed) {
                     return Ok(None);
                 }
                 self.dir.append(&Entry::Designed { design: design.clone() })?;

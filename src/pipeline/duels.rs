@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::decide::Judged;
 use super::run::Run;
 use super::{Close, Heard, Pairing, PipelineError, Survivor};
+use crate::journal::Checkpoint;
 use crate::judge::{DuelText, duel_fact};
 use crate::model::{
     Ballot, CandidateId, Choice, Control, ControlResult, Decision, Duel, DuelResult, Evidence,
@@ -41,7 +42,7 @@ impl Run<'_> {
     /// The two that are close, the lower id first; nobody where judges decided or can't be reached.
     fn close(&self, finalists: &[Survivor], judged: &Judged) -> Option<[CandidateId; 2]> {
         let judge = self.phases.judge.as_ref()?;
-        if self.phases.duels.is_none() || self.cancelled() {
+        if self.phases.duels.is_none() || self.cancelled(Checkpoint::Duel) {
             return None;
         }
         let unheard = match judged {
@@ -109,7 +110,7 @@ impl Run<'_> {
     /// Asks the judges about every pair.
     pub(super) async fn judge(&mut self, finalists: &[Survivor]) -> Result<Judged, PipelineError> {
         let Some(judge) = &self.phases.judge else { return Ok(Judged::NotAsked) };
-        if finalists.len() < 2 || self.cancelled() {
+        if finalists.len() < 2 || self.cancelled(Checkpoint::Judge) {
             return Ok(Judged::NotAsked);
         }
         self.begin_stage(Stage::Judge, None)?;
@@ -158,7 +159,8 @@ impl Run<'_> {
         // so that this ends.
         loop {
             let count = judge.tally(finalists, ballots, &self.record.controls);
-            let Some(winner) = count.winner().filter(|_| !self.cancelled()) else {
+            let tries = |_: &&CandidateId| !self.cancelled(Checkpoint::Control);
+            let Some(winner) = count.winner().filter(tries) else {
                 return Ok(count);
             };
             let asked = judge.control(finalists, ballots, winner, &self.record.controls).await?;

@@ -16,6 +16,8 @@ pub(super) struct KeptAttempt {
     pub(super) answer: String,
     pub(super) claims: Vec<Claim>,
     pub(super) stop: Stop,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) stands: bool,
     pub(super) turns: u32,
     pub(super) usage: Usage,
     pub(super) millis: u64,
@@ -30,6 +32,8 @@ pub(super) struct KeptAttempt {
     pub(super) survivors: Vec<String>,
     #[serde(default)]
     pub(super) healed: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) with_the_run: bool,
 }
 
 impl KeptAttempt {
@@ -41,6 +45,7 @@ impl KeptAttempt {
             answer: kept.answer,
             claims: kept.claims,
             stop: kept.stop,
+            stands: kept.stands,
             turns: kept.turns,
             usage: kept.usage,
             millis: kept.millis,
@@ -50,6 +55,7 @@ impl KeptAttempt {
             jobs_ended: kept.jobs_ended,
             survivors: kept.survivors,
             healed: kept.healed,
+            with_the_run: kept.with_the_run,
         }
     }
 }
@@ -69,6 +75,7 @@ pub(super) fn keep_attempt(
         answer: attempt.answer.clone(),
         claims: attempt.claims.clone(),
         stop: attempt.stop.clone(),
+        stands: attempt.stands,
         turns: attempt.turns,
         usage: attempt.usage,
         millis: attempt.millis,
@@ -78,6 +85,7 @@ pub(super) fn keep_attempt(
         jobs_ended: attempt.jobs_ended,
         survivors: attempt.survivors.clone(),
         healed: attempt.healed,
+        with_the_run: attempt.with_the_run,
     };
     let text = serde_json::to_vec(&kept)
         .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;

@@ -12,13 +12,14 @@ use super::Attempt;
 use super::frame::Frame;
 use super::kept::KeptAttempt;
 use super::limited::Limited;
-use crate::journal::{Artifacts, Entry, JournalError, LeftBehind, Read, RunDir};
+use super::open::Open;
+use crate::journal::{Artifacts, Checkpoint, Entry, JournalError, LeftBehind, Read, RunDir};
 use crate::model::chat::{Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Limit, Resumption, RunEvent, Steer,
-    Stop, TreeId, Usage,
+    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Limit, Resumption, RunEvent, RunId,
+    RunLimits, Steer, Stop, TreeId, Usage,
 };
-use crate::provider::{ErrorClass, ProviderError, RunCeiling};
+use crate::provider::{ErrorClass, ProviderError};
 
 /// How much of the past holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,25 +51,30 @@ pub struct Memory {
     /// Those of which a try broke off that may have been charged.
     charged: BTreeSet<Asked>,
     /// The last request of each lane.
-    asked: BTreeMap<LaneId, Asked>,
+    pub(super) asked: BTreeMap<LaneId, Asked>,
     /// The models that a lane under way has left behind, in order.
     left: BTreeMap<LaneId, Vec<LeftBehind>>,
     /// All that a lane ever left behind.
     ever_left: BTreeMap<LaneId, Vec<LeftBehind>>,
-    limited: Limited,
+    pub(super) limited: Limited,
     attempts: BTreeMap<LaneId, ArtifactId>,
     base: Option<Vec<GateReport>>,
     gates: BTreeMap<TreeId, Vec<GateReport>>,
     base_kept: Option<ArtifactId>,
     enough: Option<Enough>,
     design: Option<Design>,
+    /// Where the stages saw that the time was over, unless the run went on since.
+    timed_out: Option<(Checkpoint, u32)>,
     duels: BTreeMap<DuelKey, Vec<DuelRun>>,
     /// The operator's words, each as it stood last.
     steers: Vec<Steer>,
     /// What recorded calls used.
-    spent: Vec<(Purpose, Usage)>,
+    pub(super) spent: Vec<(Purpose, Usage)>,
     resumption: Option<Resumption>,
     engine: String,
+    /// The run that this one judges anew.
+    pub(super) rejudges: Option<RunId>,
+    millis: u64,
     reused: Mutex<Reused>,
 }
 
@@ -86,36 +92,46 @@ struct Reused {
 }
 
 impl Memory {
-    /// The past that a journal holds, with the frame of its run.
+    /// The past that a journal holds, with the frame of its run: under the limits that it was told last.
     ///
     /// # Errors
     /// When the journal has no beginning, or its frame can't be read.
     pub fn of(read: &Read, dir: &RunDir, recall: Recall) -> Result<(Frame, Self), JournalError> {
         let mut memory =
             Self { recall, artifacts: Some(dir.artifacts().clone()), ..Self::default() };
-        let frame = Frame::find(read, dir)?;
-        let mut open: Vec<(Purpose, Asked)> = Vec::new();
-        let mut possibly_paid = 0;
+        let mut frame = Frame::find(read, dir)?;
+        let mut open = Open::default();
+        let (mut possibly_paid, mut gone_on) = (0, false);
         for entry in &read.entries {
             match entry {
-                Entry::Plan { engine, .. } => memory.engine.clone_from(engine),
+                Entry::Plan { engine, rejudges, .. } => {
+                    memory.engine.clone_from(engine);
+                    memory.rejudges.clone_from(rejudges);
+                }
                 Entry::CallBegan { purpose, provider, request } => {
                     let asked = (provider.clone(), request.clone());
                     if let Purpose::Worker { lane, .. } = purpose {
                         memory.asked.insert(lane.clone(), asked.clone());
                     }
-                    open.push((purpose.clone(), asked));
+                    open.begin(purpose, asked);
                 }
-                Entry::CallEnded { purpose, reply, error, usage, maybe_charged } => {
-                    let at = open.iter().position(|(asked, _)| asked == purpose);
-                    let Some(at) = at else { continue };
-                    let (_, asked) = open.remove(at);
+                Entry::CallEnded {
+                    purpose,
+                    provider,
+                    request,
+                    reply,
+                    error,
+                    usage,
+                    maybe_charged,
+                } => {
+                    let named = request.as_ref().map(|request| (provider, request));
+                    let Some(asked) = open.end(purpose, named) else { continue };
                     possibly_paid += u64::from(*maybe_charged);
                     if *maybe_charged {
                         memory.charged.insert(asked.clone());
                     }
                     memory.spent.push((purpose.clone(), *usage));
-                    memory.limited.note(purpose, &asked, error.as_deref());
+                    memory.limited.note(purpose, &asked, error.as_deref(), &frame.plan.limits);
                     memory.remember(asked, reply.clone(), error.clone());
                 }
                 Entry::Fallback { lane, left } => {
@@ -143,11 +159,24 @@ impl Memory {
                     memory.duels.insert(key, runs.clone());
                 }
                 // What was in flight when an engine ended stays so.
-                Entry::Resumed { .. } => possibly_paid += std::mem::take(&mut open).len() as u64,
+                Entry::Resumed { limits, .. } => {
+                    if let Some(limits) = limits {
+                        frame.plan.limits = *limits;
+                    }
+                    possibly_paid += open.lose();
+                    if !std::mem::replace(&mut gone_on, true) && memory.rejudges.is_some() {
+                        possibly_paid = memory.forget_costs();
+                    }
+                    memory.timed_out = None;
+                }
+                Entry::TimedOut { at, nth } => memory.timed_out = Some((*at, *nth)),
                 Entry::Event { event } => memory.hear(event),
             }
         }
-        possibly_paid += open.len() as u64;
+        possibly_paid += open.lose();
+        if !gone_on && memory.rejudges.is_some() {
+            possibly_paid = memory.forget_costs();
+        }
         memory.resumption =
             Some(Resumption { possibly_paid_calls: possibly_paid, ..Default::default() });
         memory.verify()?;
@@ -174,22 +203,20 @@ impl Memory {
         Ok(())
     }
 
-    /// Forgets how lanes ended that a ceiling of the run had ended which is raised now, so that they go on:
-    /// with the answers that they had. True where that gives anything to do: such a lane, or a refused call of
-    /// somebody else.
+    /// Forgets how lanes ended that a ceiling of the run had ended which is higher now than it was then, so that they
+    /// go on: with the answers that they had. True where that gives anything to do: such a lane, or a refused
+    /// call of somebody else.
     ///
     /// # Errors
     /// When the journal's artifacts can't be read.
-    pub fn raise(&mut self, raised: &[RunCeiling]) -> Result<bool, JournalError> {
+    pub fn raise(&mut self, now: &RunLimits) -> Result<bool, JournalError> {
         let refused = |asked: &Asked| matches!(self.calls.get(asked), Some(Outcome::Failed(_)));
-        let others = self.limited.others.iter();
-        let mut found =
-            others.filter(|(_, by)| raised.contains(by)).any(|(asked, _)| refused(asked));
+        let mut found = self.limited.refused_below(now).any(refused);
         // Where enough were there, nobody works again.
         if self.enough.is_some() {
             return Ok(found);
         }
-        for lane in self.limited.lanes_ended_by(raised) {
+        for lane in self.limited.lanes_ended_below(now) {
             let Some(id) = self.attempts.get(&lane) else { continue };
             let kept: KeptAttempt = self.artifact(id)?;
             if kept.stop != (Stop::Limit { limit: Limit::Cost }) {
@@ -205,30 +232,20 @@ impl Memory {
         Ok(found)
     }
 
-    /// Without what judges and synthesizer said: for other judges.
-    pub fn without_judges(entries: Vec<Entry>) -> Vec<Entry> {
-        let worker = |purpose: &Purpose| matches!(purpose, Purpose::Worker { .. });
-        let keeps = |entry: &Entry| match entry {
-            Entry::CallBegan { purpose, .. } | Entry::CallEnded { purpose, .. } => worker(purpose),
-            Entry::Event { event } => matches!(**event, RunEvent::Steered { .. }),
-            Entry::Plan { .. } | Entry::Resumed { .. } => false,
-            Entry::Fallback { .. }
-            | Entry::Attempt { .. }
-            | Entry::Enough { .. }
-            | Entry::Designed { .. }
-            | Entry::Dueled { .. }
-            | Entry::Gated { .. }
-            | Entry::BaseKept { .. } => true,
-        };
-        entries.into_iter().filter(keeps).collect()
-    }
-
     fn hear(&mut self, event: &RunEvent) {
+        if let RunEvent::Ended { millis, .. } = event {
+            self.millis = *millis;
+        }
         let RunEvent::Steered { steer } = event else { return };
         match self.steers.iter_mut().find(|known| known.id == steer.id) {
             Some(known) => known.clone_from(steer),
             None => self.steers.push(steer.clone()),
         }
+    }
+
+    /// How long the engines took that came to an end, in milliseconds: each counted in those before it.
+    pub(super) fn millis(&self) -> u64 {
+        self.millis
     }
 
     /// What the operator said to workers, and what had become of it.
@@ -274,12 +291,6 @@ impl Memory {
     /// The engine that began the run.
     pub(super) fn engine(&self) -> &str {
         &self.engine
-    }
-
-    /// The same past with nothing of it on the budget: for a run that begins with another one's past.
-    pub fn with_fresh_budget(mut self) -> Self {
-        self.spent.clear();
-        self
     }
 
     /// What was taken over, for the record; nothing for a run that was not resumed.
@@ -342,15 +353,25 @@ impl Memory {
 
     /// A worker run that ended. Failed and cancelled ones are tried again, except in a replay.
     pub(super) fn attempt(&self, lane: &LaneId) -> Result<Option<Attempt>, JournalError> {
-        let Some(id) = self.attempts.get(lane) else { return Ok(None) };
-        let kept: KeptAttempt = self.artifact(id)?;
-        let over = !matches!(kept.stop, Stop::Failed { .. } | Stop::Cancelled);
-        // Where enough were there, nobody works again.
-        if !over && !self.is_replay() && self.enough.is_none() {
-            return Ok(None);
-        }
+        let Some(id) = self.holding(lane)? else { return Ok(None) };
         self.reused().lanes += 1;
         self.kept(id).map(Some)
+    }
+
+    /// Whether a lane's worker is to begin when there is a place for it.
+    pub(super) fn is_to_work(&self, lane: &LaneId) -> bool {
+        !self.is_replay() && self.enough.is_none() && matches!(self.holding(lane), Ok(None))
+    }
+
+    /// The end of a lane's worker run, where it holds.
+    fn holding(&self, lane: &LaneId) -> Result<Option<&ArtifactId>, JournalError> {
+        let Some(id) = self.attempts.get(lane) else { return Ok(None) };
+        let kept: KeptAttempt = self.artifact(id)?;
+        let over =
+            !matches!(kept.stop, Stop::Failed { .. } | Stop::Cancelled) && !kept.with_the_run;
+        // Where enough were there, or others judge what there is, nobody works again.
+        let closed = self.is_replay() || self.enough.is_some() || self.rejudges.is_some();
+        Ok((over || closed).then_some(id))
     }
 
     fn kept(&self, id: &ArtifactId) -> Result<Attempt, JournalError> {
@@ -360,6 +381,11 @@ impl Memory {
             None => Vec::new(),
         };
         Ok(kept.attempt(diff))
+    }
+
+    /// Where the stages saw that the run's time was over, and at the how many-th look there.
+    pub fn timed_out(&self) -> Option<(Checkpoint, u32)> {
+        self.timed_out
     }
 
     /// Why the fan-out had ended early, if it had.
@@ -408,7 +434,8 @@ impl Memory {
             None => self.base.as_ref(),
             Some(tree) => self.gates.get(tree),
         }?;
-        if !self.is_replay() && kept.iter().any(|report| report.verdict.is_infra()) {
+        let final_word = self.is_replay() || self.rejudges.is_some();
+        if !final_word && kept.iter().any(|report| report.verdict.is_infra()) {
             return None;
         }
         self.reused().gates += 1;

@@ -3,6 +3,7 @@
 //! `assemble` makes the real phases, `run` walks through them, `decide` is pure. Never here: rendering.
 
 mod adapters;
+mod anew;
 mod applying;
 mod assemble;
 mod base_files;
@@ -11,6 +12,7 @@ mod changed;
 mod checkup;
 mod choice;
 mod choosing;
+mod cut;
 mod decide;
 mod design;
 mod digest;
@@ -29,6 +31,7 @@ mod layers;
 mod limited;
 mod memory;
 mod models;
+mod open;
 mod phases;
 mod prior;
 pub mod python;

@@ -15,13 +15,20 @@ use super::tell::Teller;
 use crate::config::{Config, DeadlineSettings, Header, OutputLimit, ProviderConfig, Setting};
 use crate::fanout::lane_runs;
 use crate::journal::{Entry, JournalError, RunDir};
-use crate::model::chat::{Delta, ModelReply, ModelRequest};
-use crate::model::{Lane, ModelRef, Plan, Usage, Wire, WorkerLimits};
+use crate::model::chat::{Delta, ModelReply, ModelRequest, Purpose};
+use crate::model::{ArtifactId, Lane, ModelRef, Plan, Wire, WorkerLimits};
 use crate::provider::{
-    Ask, Ceiling, Ceilings, Circuit, CircuitPolicy, Deadlines, Endpoint, ErrorClass, Ledger,
-    Metered, OutputLimitField, Price, Pricing, Provider, ProviderError, RetryPolicy, Retrying,
-    connect,
+    Ask, Breaker, Ceiling, Ceilings, Circuit, CircuitPolicy, Deadlines, Endpoint, ErrorClass,
+    Ledger, Metered, OutputLimitField, Price, Pricing, Provider, ProviderError, RateGate,
+    RetryPolicy, Retrying, connect,
 };
+
+/// What all providers at one server share, however many names the config has for it.
+#[derive(Clone, Default)]
+struct Door {
+    gate: RateGate,
+    breaker: Breaker,
+}
 
 /// The providers of a run by name.
 #[derive(Clone)]
@@ -41,12 +48,15 @@ impl Models {
     ) -> Result<Self, PipelineError> {
         let ledger = Ledger::new(ceilings(plan));
         memory.spent().iter().for_each(|(purpose, usage)| ledger.restore(purpose, usage));
-        let mut all = BTreeMap::new();
+        let (mut all, mut doors) = (BTreeMap::new(), BTreeMap::<String, Door>::new());
         for name in provider_names(plan) {
             let provider =
                 config.provider(&name).map_err(|e| PipelineError::Config(e.to_string()))?;
-            let wire = connect(&endpoint(provider))
-                .map_err(|error| PipelineError::Config(error.to_string()))?;
+            let endpoint = endpoint(provider);
+            let door = doors.entry(endpoint.origin().unwrap_or_else(|| name.clone()));
+            let Door { gate, breaker } = door.or_default().clone();
+            let wire =
+                connect(&endpoint).map_err(|error| PipelineError::Config(error.to_string()))?;
             let metered = Metered::new(wire, ledger.clone(), pricing(provider));
             let recorded = Recorded {
                 provider: name.clone(),
@@ -54,8 +64,9 @@ impl Models {
                 dir: dir.clone(),
                 tell: tell.clone(),
             };
-            let retrying = Retrying::new(Arc::new(recorded), RetryPolicy::default());
-            let circuit = Circuit::new(&name, Arc::new(retrying), CircuitPolicy::default());
+            let retrying = Retrying::with_gate(Arc::new(recorded), RetryPolicy::default(), gate);
+            let policy = CircuitPolicy::default();
+            let circuit = Circuit::new(&name, Arc::new(retrying), policy, breaker);
             let remembering = remembering(&name, Arc::new(circuit), dir, memory);
             all.insert(name, remembering);
         }
@@ -199,45 +210,38 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn began(&self, request: &ModelRequest) -> Result<(), JournalError> {
-        let request_id = self.store(request)?;
+    /// Keeps that a call begins, and gives the name of its request.
+    fn began(&self, request: &ModelRequest) -> Result<ArtifactId, JournalError> {
+        let id = self.store(request)?;
         let (purpose, provider) = (request.purpose.clone(), self.provider.clone());
-        self.dir.append(&Entry::CallBegan { purpose, provider, request: request_id })
+        self.dir.append(&Entry::CallBegan { purpose, provider, request: id.clone() })?;
+        Ok(id)
     }
 
     fn ended(
         &self,
-        request: &ModelRequest,
+        purpose: Purpose,
+        request: ArtifactId,
         result: &Result<ModelReply, ProviderError>,
     ) -> Result<(), JournalError> {
-        let purpose = request.purpose.clone();
-        self.dir.append(&match result {
-            Ok(reply) => Entry::CallEnded {
-                purpose,
-                reply: Some(self.store(reply)?),
-                error: None,
-                usage: reply.usage,
-                maybe_charged: false,
-            },
-            Err(error) => {
-                if error.maybe_charged {
-                    self.tell.broke_off();
-                }
-                Entry::CallEnded {
-                    purpose,
-                    reply: None,
-                    error: Some(format!("{}: {error}", error.class.name())),
-                    usage: Usage::default(),
-                    maybe_charged: error.maybe_charged,
-                }
-            }
+        let maybe_charged = result.as_ref().is_err_and(|error| error.maybe_charged);
+        if maybe_charged {
+            self.tell.broke_off();
+        }
+        let reply = result.as_ref().ok();
+        let error = result.as_ref().err();
+        self.dir.append(&Entry::CallEnded {
+            purpose,
+            provider: self.provider.clone(),
+            request: Some(request),
+            reply: reply.map(|reply| self.store(reply)).transpose()?,
+            error: error.map(|error| format!("{}: {error}", error.class.name())),
+            usage: reply.map(|reply| reply.usage).unwrap_or_default(),
+            maybe_charged,
         })
     }
 
-    fn store(
-        &self,
-        value: &impl serde::Serialize,
-    ) -> Result<crate::model::ArtifactId, JournalError> {
+    fn store(&self, value: &impl serde::Serialize) -> Result<ArtifactId, JournalError> {
         let bytes = serde_json::to_vec(value)
             .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
         self.dir.artifacts().put(&bytes)
@@ -258,9 +262,10 @@ impl Ask for Recorded {
         sink: &mut (dyn FnMut(Delta) + Send),
         cancel: &CancellationToken,
     ) -> Result<ModelReply, ProviderError> {
-        self.began(request).map_err(|error| self.failed(error))?;
+        let id = self.began(request).map_err(|error| self.failed(error))?;
         let result = self.inner.call(request, sink, cancel).await;
-        self.ended(request, &result).map_err(|error| self.failed(error))?;
-        result
+        let purpose = request.purpose.clone();
+        self.ended(purpose, id, &result).map_err(|error| self.failed(error))?;
+        result.map_err(|error| ProviderError { kept: true, ..error })
     }
 }

@@ -27,6 +27,9 @@ pub struct Attempt {
     pub claims: Vec<Claim>,
     /// How it ended.
     pub stop: Stop,
+    /// Whether its diff is what it had handed in before it was cut off while it mended that: whole work,
+    /// however the worker ended.
+    pub stands: bool,
     /// Turns of its conversation.
     pub turns: u32,
     /// What it used.
@@ -45,6 +48,37 @@ pub struct Attempt {
     pub survivors: Vec<String>,
     /// How often it was sent back by a gate.
     pub healed: u32,
+    /// Whether it was the run's own time limit that ended it: a run that goes on tries it again.
+    pub with_the_run: bool,
+}
+
+impl Attempt {
+    /// How what it left is to be taken: work that was handed in is whole, whatever became of its worker
+    /// afterwards.
+    pub(super) fn work_stop(&self) -> Stop {
+        if self.stands { Stop::Submitted } else { self.stop.clone() }
+    }
+
+    /// An attempt that left nothing.
+    pub fn nothing(stop: Stop) -> Self {
+        Self {
+            diff: Vec::new(),
+            answer: String::new(),
+            claims: Vec::new(),
+            stop,
+            stands: false,
+            turns: 0,
+            usage: Usage::default(),
+            millis: 0,
+            transcript: Vec::new(),
+            fallback: None,
+            unanswered: Vec::new(),
+            jobs_ended: 0,
+            survivors: Vec::new(),
+            healed: 0,
+            with_the_run: false,
+        }
+    }
 }
 
 /// Runs one attempt of a lane in a workspace of its own.

@@ -1,4 +1,4 @@
-//! A provider that knows what the journal holds, and keeps there what was refused without being asked.
+//! A provider that knows what the journal holds, and keeps there what a caller was told in its own words.
 //!
 //! Never here: how a journal is read (`memory`), the calls that are made (`models`).
 
@@ -23,15 +23,22 @@ pub(super) struct Remembering {
 }
 
 impl Remembering {
-    /// Keeps a call that was refused without asking the server: a replay has to end the same way.
+    /// Keeps how a call ended that was refused without asking the server, cut off while it waited, or given up
+    /// after its tries: a replay has to end the same way, in the same words.
     fn refused(&self, request: &ModelRequest, error: &ProviderError) -> Result<(), JournalError> {
         let bytes = serde_json::to_vec(request)
             .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
         let (purpose, provider) = (request.purpose.clone(), self.provider.clone());
         let request = self.dir.artifacts().put(&bytes)?;
-        self.dir.append(&Entry::CallBegan { purpose: purpose.clone(), provider, request })?;
+        self.dir.append(&Entry::CallBegan {
+            purpose: purpose.clone(),
+            provider: provider.clone(),
+            request: request.clone(),
+        })?;
         self.dir.append(&Entry::CallEnded {
             purpose,
+            provider,
+            request: Some(request),
             reply: None,
             error: Some(format!("{}: {error}", error.class.name())),
             usage: Usage::default(),
@@ -103,7 +110,7 @@ impl Ask for Remembering {
             None => reply,
         });
         match result {
-            Err(error) if error.unasked => Err(self.keep_refusal(request, error)),
+            Err(error) if !error.kept => Err(self.keep_refusal(request, error)),
             result => result,
         }
     }

@@ -7,18 +7,19 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::cautions::{SECRET_IN_DIFF, secret_in_diff};
+use super::cut::Seen;
 use super::decide::{Standing, exit_of, gated, no_survivor, none, only_survivor};
 use super::early::Early;
 use super::memory::Memory;
 use super::tell::Teller;
 use super::{Phases, PipelineError, Survivor};
-use crate::journal::{Entry, JOURNAL_VERSION, RunDir};
+use crate::journal::{Checkpoint, Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
     Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
     Exit, Family, GateReport, Kind, LaneId, NoWinner, Plan, RECORD_VERSION, RULES_VERSION, Refuted,
-    RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+    RunEvent, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
-use crate::worker::Steering;
+use crate::worker::Floor;
 
 /// A diff that was made elsewhere.
 #[derive(Clone, Debug)]
@@ -54,14 +55,12 @@ pub struct Assignment {
     pub frame: ArtifactId,
     /// What the journal knows already.
     pub memory: Arc<Memory>,
-    /// The run whose candidates are judged anew.
-    pub rejudges: Option<RunId>,
     /// Why the run's own token was cancelled, if it is: by a limit rather than by a person.
     pub limit: CancellationToken,
     /// The signal that ended the run, once one did.
     pub stopped: Stopped,
     /// The operator's way to the workers.
-    pub steering: Steering,
+    pub floor: Floor,
 }
 
 /// How a run that was ended by a signal is to end. Who catches the signal sets it, then cancels.
@@ -104,8 +103,11 @@ pub(super) struct Run<'a> {
     /// Why the fan-out ended early, if it did.
     pub(super) enough: Option<Enough>,
     /// The operator's way to the workers.
-    pub(super) steering: Steering,
-    limit: CancellationToken,
+    pub(super) floor: Floor,
+    /// Cancelled with the run's own token when it is the time limit that ends it.
+    pub(super) limit: CancellationToken,
+    /// Where the stages saw that it was.
+    pub(super) seen: Seen,
     stopped: Stopped,
     began: Instant,
 }
@@ -133,7 +135,7 @@ impl<'a> Run<'a> {
         });
         let (given, limit) = (order.given.clone(), order.limit.clone());
         let (stopped, memory) = (order.stopped.clone(), order.memory.clone());
-        let steering = order.steering.clone();
+        let floor = order.floor.clone();
         let record = blank_record(order, dir, engine);
         for warning in &record.warnings {
             tell.warn(warning.clone());
@@ -148,8 +150,9 @@ impl<'a> Run<'a> {
             memory,
             early: Early::default(),
             enough: None,
-            steering,
+            floor,
             limit,
+            seen: Seen::default(),
             stopped,
             began: Instant::now(),
         })
@@ -161,11 +164,12 @@ impl<'a> Run<'a> {
         }
         self.collect().await?;
         self.prove_candidates().await?;
-        if self.record.kind == RunKind::Gate && !self.cancelled() {
+        let cut = self.cancelled(Checkpoint::Proved);
+        if self.record.kind == RunKind::Gate && !cut {
             return Ok(gated(&self.record.candidates));
         }
         let survivors = self.survivors()?;
-        if self.cancelled() && (survivors.len() != 1 || self.record.kind == RunKind::Gate) {
+        if cut && (survivors.len() != 1 || self.record.kind == RunKind::Gate) {
             return Ok(self.cut_off());
         }
         let decision = match survivors.as_slice() {
@@ -173,6 +177,10 @@ impl<'a> Run<'a> {
             [only] => self.row(&only.id).and_then(only_survivor).unwrap_or_else(|| self.cut_off()),
             _ => {
                 let (decision, finalists) = self.choose(&survivors).await?;
+                // That judges were cut off while they spoke is no fault of their servers.
+                if decision.winner().is_none() && self.cancelled(Checkpoint::Decided) {
+                    return Ok(Decision { evidence: decision.evidence, ..self.cut_off() });
+                }
                 return self.fuse(decision, &finalists).await;
             }
         };
@@ -186,15 +194,15 @@ impl<'a> Run<'a> {
             Some(known) => self.record.base.gates = known,
             // A cancelled gate ends by itself, and cleans up: its future is not dropped half-way.
             None => match self.phases.prove.base().await {
-                Err(_) if self.cancelled() => return Ok(Some(self.cut_off())),
+                Err(_) if self.cancelled(Checkpoint::Base) => return Ok(Some(self.cut_off())),
                 reports => self.record.base.gates = reports?,
             },
         }
-        if self.cancelled() {
-            return Ok(Some(self.cut_off()));
-        }
         let gates = self.record.base.gates.clone();
         self.dir.append(&Entry::Gated { tree: None, gates })?;
+        if self.cancelled(Checkpoint::Base) {
+            return Ok(Some(self.cut_off()));
+        }
         let infra = self.record.base.gates.iter().find_map(|report| match &report.verdict {
             crate::model::Verdict::Infra { reason } => {
                 Some((report.command.clone(), reason.clone()))
@@ -398,14 +406,10 @@ impl<'a> Run<'a> {
         self.record.warnings.push(warning);
     }
 
-    pub(super) fn cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
-    }
-
     /// The decision of a run that was stopped, by a limit or by a person.
     fn cut_off(&self) -> Decision {
         let closest = Vec::new();
-        if self.limit.is_cancelled() {
+        if self.is_timed_out() {
             let text =
                 "the run's time limit ended it before there was a winner; raise --max-seconds";
             none(NoWinner::LimitReached, closest, text.to_owned())
@@ -423,7 +427,9 @@ impl<'a> Run<'a> {
         self.record.decision = decision;
         self.record.steers = self.steers();
         self.record.resumed = self.memory.resumption();
-        self.record.millis = self.began.elapsed().as_millis() as u64;
+        // Another run's time is none of this one's.
+        let before = if self.record.rejudges.is_some() { 0 } else { self.memory.millis() };
+        self.record.millis = before + self.began.elapsed().as_millis() as u64;
         self.sum_up();
         if let Some(masked) = self.dir.masked(&self.record) {
             self.record = masked;
@@ -461,7 +467,7 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         engine,
         kind: order.kind,
         run: dir.id().clone(),
-        started: jiff::Timestamp::now(),
+        started: dir.began().unwrap_or_else(jiff::Timestamp::now),
         millis: 0,
         plan: order.plan,
         scripted: order.scripted,
@@ -484,7 +490,7 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         saved: None,
         steers: Vec::new(),
         resumed: None,
-        rejudges: order.rejudges,
+        rejudges: order.memory.rejudges().cloned(),
     }
 }
 
@@ -497,8 +503,9 @@ fn first_line(order: &Assignment, engine: &str) -> Entry {
             plan: Box::new(order.plan.clone()),
             engine,
             frame: order.frame.clone(),
+            rejudges: None,
         },
-        false => Entry::Resumed { engine },
+        false => Entry::Resumed { engine, limits: Some(order.plan.limits) },
     }
 }
 

@@ -12,10 +12,10 @@ use super::kept::keep_attempt;
 use super::run::{Run, refused};
 use super::{Aside, Attempt, Failed, PipelineError, Survivor};
 use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};
-use crate::journal::Entry;
+use crate::journal::{Checkpoint, Entry};
 use crate::model::{
     Ballot, Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, JudgeId,
-    Kind, Lane, LaneId, LaneRecord, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
+    Kind, Lane, LaneId, LaneRecord, Limit, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
 };
 use crate::prompt::CapsuleTask;
 
@@ -45,14 +45,15 @@ impl Run<'_> {
             }
             None => (self.work(runs, &brake, None).await, Early::default()),
         };
-        self.steering.close();
+        self.floor.steering.close();
         let ends = ends?;
         self.early = early;
         self.enough = self.early.enough.take().or_else(|| self.memory.enough().cloned());
         self.tell.check()?;
         self.begin_stage(Stage::Admit, Some(ends.len() as u32))?;
+        let timed_out = self.cancelled(Checkpoint::Worked) && self.is_timed_out();
         for end in ends {
-            self.take_lane(end)?;
+            self.take_lane(end, timed_out)?;
         }
         self.record.saved = self.enough.as_ref().map(|enough| saved(enough, &self.record.lanes));
         self.warn_of_lanes();
@@ -81,17 +82,29 @@ impl Run<'_> {
             brake: brake.clone(),
             grace: GRACE,
         };
+        let waiting = runs.iter().filter(|run| self.memory.is_to_work(&run.id));
+        let waiting = waiting.map(|run| (run.id.clone(), run.lane.model.to_string()));
+        // On the board from now on; what is left in the end never began.
+        let _line = self.floor.line_up(waiting);
         let start = |run: LaneRun, cancel| {
-            let known = self.known_attempt(&run);
+            let stopped = self.floor.never_begins(&run.id);
+            let known = match stopped {
+                true => Some(Attempt::nothing(Stop::Cancelled)),
+                false => self.known_attempt(&run),
+            };
             let spared = known.as_ref().is_some_and(|attempt| attempt.stop == Stop::NotNeeded);
-            if !spared {
+            if !spared && !stopped {
                 let (lane, model) = (run.id.clone(), run.lane.model.to_string());
                 self.tell.send(RunEvent::LaneBegan { lane, model });
             }
             let brake = brake.clone();
             match known {
                 Some(attempt) => std::future::ready(attempt).boxed(),
-                None => work.attempt(run, cancel).map(move |attempt| attempt.cut(&brake)).boxed(),
+                None => {
+                    let limit = self.limit.clone();
+                    let cut = move |attempt: Attempt| attempt.cut(&brake, &limit);
+                    work.attempt(run, cancel).map(cut).boxed()
+                }
             }
         };
         // Told and kept as each comes back, not when the last one does.
@@ -99,7 +112,7 @@ impl Run<'_> {
             if let Err(error) = keep_attempt(self.dir, &run.id, attempt) {
                 self.tell.fail(error);
             }
-            self.steering.end(&run.id);
+            self.floor.steering.end(&run.id);
             self.tell.send(lane_ended(&run.id, attempt));
             if let (Some(arrived), Some(arrival)) = (&arrived, Arrival::of(run, attempt)) {
                 // Who can't be told any more has ended the fan-out.
@@ -115,6 +128,11 @@ impl Run<'_> {
         match self.memory.attempt(&run.id) {
             Ok(Some(attempt)) => Some(attempt),
             Ok(None) if self.memory.enough().is_some() => Some(Attempt::nothing(Stop::NotNeeded)),
+            // What was not begun, or did not come back, before the time was over is in no journal.
+            Ok(None) if self.memory.is_replay() && self.memory.timed_out().is_some() => {
+                Some(Attempt::nothing(Stop::Limit { limit: Limit::Time }))
+            }
+            Ok(None) if self.memory.never_begun(&run.id) => Some(Attempt::nothing(Stop::Cancelled)),
             Ok(None) if self.memory.is_replay() => {
                 self.memory.miss(format!("the worker run of {}", run.id));
                 Some(Attempt::nothing(Stop::Cancelled))
@@ -140,7 +158,13 @@ impl Run<'_> {
             return Ok(known);
         }
         if self.memory.is_replay() {
-            self.memory.miss(format!("the gates of {id}"));
+            // What was not gated before the time was over is in no journal.
+            if self.memory.timed_out().is_none() {
+                self.memory.miss(format!("the gates of {id}"));
+            }
+            return Ok(Vec::new());
+        }
+        if self.cancel.is_cancelled() {
             return Ok(Vec::new());
         }
         let gates = self.phases.prove.candidate(id, tree).await?;
@@ -151,12 +175,15 @@ impl Run<'_> {
         Ok(gates)
     }
 
-    fn take_lane(&mut self, end: LaneEnd<Attempt>) -> Result<(), PipelineError> {
+    fn take_lane(&mut self, end: LaneEnd<Attempt>, timed_out: bool) -> Result<(), PipelineError> {
         let run = end.lane;
         let attempt = end.result.unwrap_or_else(|stop| {
-            let spared = self.enough.is_some() && stop == Stop::Cancelled;
             // It never came back, so nobody was told.
-            let attempt = Attempt::nothing(if spared { Stop::NotNeeded } else { stop });
+            let attempt = Attempt::nothing(match stop {
+                Stop::Cancelled if self.enough.is_some() => Stop::NotNeeded,
+                Stop::Cancelled if timed_out => Stop::Limit { limit: Limit::Time },
+                stop => stop,
+            });
             self.tell.send(lane_ended(&run.id, &attempt));
             attempt
         });
@@ -192,6 +219,7 @@ impl Run<'_> {
         run: LaneRun,
         attempt: Attempt,
     ) -> Result<(), PipelineError> {
+        let stop = attempt.work_stop();
         let candidate = Candidate {
             id,
             kind: Kind::Worker,
@@ -202,7 +230,7 @@ impl Run<'_> {
             answer: attempt.answer,
             claims: attempt.claims,
             usage: attempt.usage,
-            stop: attempt.stop,
+            stop,
         };
         self.admit(candidate, &attempt.diff)
     }
@@ -243,10 +271,7 @@ impl Run<'_> {
         let run = &*self;
         let mut running = stream::iter(todo)
             .map(|(id, tree)| async move {
-                let gates = match run.cancelled() {
-                    true => Ok(Vec::new()),
-                    false => run.gates_of(&id, &tree).await,
-                };
+                let gates = run.gates_of(&id, &tree).await;
                 (id, gates)
             })
             .buffer_unordered(parallel);
@@ -264,7 +289,10 @@ impl Run<'_> {
     /// Has skeptics hold the finalists' claims against what is known, before anybody judges.
     pub(super) async fn doubt(&mut self, finalists: &mut [Survivor]) -> Result<(), PipelineError> {
         let Some(judge) = &self.phases.judge else { return Ok(()) };
-        if !self.record.plan.judging.skeptics || finalists.len() < 2 || self.cancelled() {
+        if !self.record.plan.judging.skeptics
+            || finalists.len() < 2
+            || self.cancelled(Checkpoint::Doubt)
+        {
             return Ok(());
         }
         let doubted = judge.doubt(finalists).await?;
@@ -289,7 +317,7 @@ impl Run<'_> {
     ) -> Result<Decision, PipelineError> {
         let best = decision.winner().cloned();
         let (Some(fuse), Some(best)) = (&self.phases.fuse, best) else { return Ok(decision) };
-        if survivors.len() < 2 || self.phases.judge.is_none() || self.cancelled() {
+        if survivors.len() < 2 || self.phases.judge.is_none() || self.cancelled(Checkpoint::Fuse) {
             return Ok(decision);
         }
         self.begin_stage(Stage::Fuse, None)?;
@@ -311,7 +339,7 @@ impl Run<'_> {
             let report = row.and_then(|row| row.gates.iter().find(|gate| gate.verdict.is_fail()));
             failed = report.map(|report| Failed { diff, report: report.clone(), round });
             id = Some(proposed);
-            if failed.is_none() || self.cancelled() {
+            if failed.is_none() || self.cancelled(Checkpoint::Fused) {
                 break;
             }
         }
@@ -347,7 +375,7 @@ impl Run<'_> {
     pub(super) async fn aside(&mut self, decision: &Decision) -> Result<(), PipelineError> {
         let plan = &self.record.plan;
         let (Some(side), Some(task)) = (&self.phases.side, &plan.task) else { return Ok(()) };
-        if self.cancelled() || plan.exclude_from_context {
+        if self.cancelled(Checkpoint::Aside) || plan.exclude_from_context {
             return Ok(());
         }
         self.begin_stage(Stage::Side, Some(2))?;
@@ -410,35 +438,6 @@ impl Run<'_> {
     }
 }
 
-impl Attempt {
-    /// The same, where it was stopped because enough candidates were there.
-    fn cut(mut self, brake: &Brake) -> Self {
-        if self.stop == Stop::Cancelled && brake.is_pulled() {
-            self.stop = Stop::NotNeeded;
-        }
-        self
-    }
-
-    /// An attempt that left nothing.
-    pub fn nothing(stop: Stop) -> Self {
-        Self {
-            diff: Vec::new(),
-            answer: String::new(),
-            claims: Vec::new(),
-            stop,
-            turns: 0,
-            usage: Usage::default(),
-            millis: 0,
-            transcript: Vec::new(),
-            fallback: None,
-            unanswered: Vec::new(),
-            jobs_ended: 0,
-            survivors: Vec::new(),
-            healed: 0,
-        }
-    }
-}
-
 /// Whether a judge preferred `challenger` in every ballot on its pair: it was asked in both orders.
 fn convinces(judge: &JudgeId, challenger: &CandidateId, ballots: &[Ballot]) -> bool {
     let mut own = ballots.iter().filter(|ballot| ballot.judge == *judge).peekable();
@@ -477,7 +476,7 @@ fn taken_over(lane: &LaneRecord) -> String {
 
 /// Why an attempt gives no candidate; `None` when it gives one.
 fn why_no_candidate(attempt: &Attempt) -> Option<String> {
-    match (&attempt.stop, attempt.diff.is_empty()) {
+    match (&attempt.work_stop(), attempt.diff.is_empty()) {
         (Stop::Failed { class, message }, _) => Some(format!("{class}: {message}")),
         (Stop::NotNeeded, _) => Some("enough candidates were there without it".to_owned()),
         (Stop::Cancelled, true) => Some("it was stopped before it changed anything".to_owned()),

@@ -97,8 +97,8 @@ pub struct ProviderError {
     /// Whether the server may charge for what it did until then: it had begun to answer, or nobody
     /// can know whether it had.
     pub maybe_charged: bool,
-    /// Whether the call was refused on this side, without asking the server.
-    pub unasked: bool,
+    /// Whether the journal holds it in these words. One that was made or reworded above the journal is not.
+    pub kept: bool,
 }
 
 impl ProviderError {
@@ -109,7 +109,7 @@ impl ProviderError {
             message: message.into(),
             retry_after: None,
             maybe_charged: false,
-            unasked: false,
+            kept: false,
         }
     }
 

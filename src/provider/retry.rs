@@ -118,8 +118,7 @@ impl Retrying {
         passed.ok_or_else(|| {
             let message = "the server asks everybody to wait for longer than a call may wait; \
                            lower `--max-parallel` or try again later";
-            let error = ProviderError::new(ErrorClass::RateLimited, message);
-            ProviderError { unasked: tried.tries == 0, ..error }.charged(tried.charged)
+            ProviderError::new(ErrorClass::RateLimited, message).charged(tried.charged)
         })
     }
 
@@ -197,6 +196,7 @@ impl Tried {
             let tries = if tries == 1 { String::new() } else { format!("{tries} ") };
             error.message =
                 format!("{} (asked {tries}{times} in {seconds:.1} s; {why})", error.message);
+            error.kept = false;
         }
         error.charged(self.charged)
     }

@@ -9,6 +9,7 @@
 )]
 
 mod allow;
+mod anew;
 mod applying;
 mod background;
 mod bad_input;
@@ -16,6 +17,7 @@ mod carry;
 mod code;
 mod commands;
 mod corners;
+mod crossed;
 mod demo;
 mod design;
 mod doubts;
@@ -31,6 +33,7 @@ mod host;
 mod hostile_gate;
 mod jobs;
 mod judging;
+mod midway;
 mod money;
 mod operator;
 mod patch_cases;
@@ -50,6 +53,7 @@ mod selftests;
 mod show;
 mod support;
 mod swayed;
+mod timed;
 mod tool_command;
 mod tools;
 mod under_workers;

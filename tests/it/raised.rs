@@ -105,3 +105,55 @@ fn judges_that_the_budget_refused_are_asked_once_it_is_raised_and_a_replay_agree
     bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
     bench.run(&["resume", "--budget", "1001"]).exits(0).says(&["nothing left to do"]);
 }
+
+#[test]
+fn a_ceiling_holds_until_another_one_is_told_and_what_it_ended_is_measured_by_it() {
+    let bench = Bench::new();
+    bench.configure(&bench.server.url(), "[limits]\nmax_output_tokens = 100\n");
+    let ended = |task: &str| {
+        let args = ["run", task, "--no-synth", "-q", "--max-tokens", "1000"];
+        bench.run(&args).exits(5);
+        bench.newest()
+    };
+    // Cut off, the raised one holds for the next resume, too.
+    ended("raise the value (1)");
+    let killed = bench.killed_at(&["resume", "-q", "--max-tokens", "9000000"], 3);
+    assert_eq!(killed.code, None, "{}", killed.err);
+    bench.run(&["resume", "-q"]).exits(0);
+    let lost = record(&bench.newest())["resumed"]["possibly_paid_calls"].as_u64().unwrap() as usize;
+    assert!(bench.asked_about("raise the value (1)") <= CALLS + lost);
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    // One between what ended the lanes and what was told last lets them go on all the same.
+    ended("raise the value (2)");
+    assert_eq!(bench.killed_at(&["resume", "-q", "--max-tokens", "9000000"], 3).code, None);
+    bench.run(&["resume", "-q", "--max-tokens", "8000000"]).exits(0);
+    assert_eq!(record(&bench.newest())["plan"]["limits"]["max_tokens"], 8_000_000);
+    // Higher than the first, and lower than what ended the lanes last.
+    let run = ended("raise the value (3)");
+    bench.run(&["resume", "-q", "--max-tokens", "2000"]).exits(5);
+    bench.run(&["resume", "-q", "--max-tokens", "1500"]).exits(5);
+    assert_eq!(record(&run)["resumed"]["reused_lanes"], 2, "their ends stand");
+    assert_eq!(bench.asked_about("raise the value (3)"), 0);
+    bench.run(&["resume", "-q", "--max-tokens", "9000000"]).exits(0);
+}
+
+#[test]
+fn a_run_with_a_decision_goes_on_after_a_raised_resume_of_it_was_killed() {
+    let bench = Bench::new();
+    bench.configure(&bench.server.url(), "[limits]\nmax_output_tokens = 100\n");
+    bench.run_with(&["--max-tokens", "1000"]).exits(5);
+    let first = refused(&bench.newest(), "may use ");
+    let most = format!("{}", (first / 0.9) as u64 + 600);
+    bench.run_with(&["--max-tokens", &most]);
+    let run = bench.newest();
+    let exit = record(&run)["exit"].clone();
+    assert!(exit == "done" || exit == "no_winner", "{exit}");
+    assert_eq!(bench.killed_at(&["resume", "-q", "--max-tokens", "9000000"], 1).code, None);
+    bench.run(&["resume", "-q"]).exits(0);
+    let done = record(&run);
+    assert!(
+        done["lanes"].as_array().unwrap().iter().all(|lane| lane["stop"]["kind"] == "submitted")
+    );
+    bench.run(&["resume"]).exits(0).says(&["nothing left to do"]);
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+}

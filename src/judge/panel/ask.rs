@@ -105,7 +105,9 @@ async fn call(
     request: &ModelRequest,
 ) -> Result<ModelReply, ProviderError> {
     if input.cancel.is_cancelled() {
-        return Err(ProviderError::new(ErrorClass::Cancelled, "the panel was stopped"));
+        // Kept, so that a replay hears the same.
+        let error = ProviderError::new(ErrorClass::Cancelled, "the panel was stopped");
+        return question.model.provider.instead(request, error);
     }
     let mut sink = |_| {};
     let call = question.model.provider.call(request, &mut sink, input.cancel);
