@@ -11,6 +11,7 @@ use crate::journal::{RunDir, Runs};
 use crate::model::{CandidateId, EventSink, Family, RunRecord};
 use crate::pipeline::{Applier, ApplyTo, Given, Moved, Step, Survey, repository_of};
 use crate::report;
+use crate::ui::Audience;
 
 /// Write a run's winner to the working tree, a new branch, or a commit
 #[derive(clap::Args, Debug)]
@@ -180,7 +181,7 @@ fn prove_again(
         diff: moved.diff.clone(),
     };
     let prepared = Prepared::gate(survey, plan, config, trusted, vec![given]);
-    let (again, _) = perform(prepared, EventSink::none(), context)?;
+    let (again, _) = perform(prepared, Audience::of(EventSink::none()), context)?;
     if again.exit == Exit::Done {
         return Ok(());
     }

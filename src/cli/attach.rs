@@ -20,14 +20,16 @@ use crate::model::{Card, CardState};
 #[derive(clap::Args, Debug)]
 #[command(
     override_usage = "bakeoff attach [RUN] ID",
-    after_help = "On a terminal the screen is cleared first. Typed lines go to the standard input of what is \
-    attached to (to a worker: as steering, for its next turn); ctrl-D closes that input; ctrl-] leaves, and so does \
-    ctrl-C: nothing is stopped by it. Where standard output is no terminal, what is written is streamed until its \
-    end. `bakeoff jobs` lists the ids."
+    after_help = "RUN is the run: its id, the beginning or end of its id, the path of its directory, or `latest`; the newest if left \
+    out. ID is a worker (fast/2; fast where that lane has one attempt), a job of one (fast/2#1), or a command of your \
+    own (shell#1): `bakeoff jobs` lists them.\n\nOn a terminal the screen is cleared first. Typed lines go to the \
+    standard input of what is attached to (to a worker: as steering, for its next turn); ctrl-D closes that input; \
+    ctrl-] leaves, and so does ctrl-C: nothing is stopped by it. Where standard output is no terminal, what is written \
+    is streamed until its end."
 )]
 pub struct Args {
     /// The run (the newest if left out), and the id
-    #[arg(value_name = "[RUN] ID", num_args = 1..=2, required = true)]
+    #[arg(value_name = "ID", num_args = 1..=2, required = true, hide = true)]
     words: Vec<String>,
 }
 
@@ -155,6 +157,9 @@ impl Screen {
             tell(&format!("{} {id}: {}{hint}\n", kind.label(), line(title)));
         }
         self.unseen.follow(card);
+        if card.state != CardState::Running && card.state.is_live() {
+            tell(&format!("{}: {}\n", card.id, line(&card.state.words())));
+        }
         loop {
             // The signals' thread holds a sender as long as the process lives.
             let Ok(event) = inbox.recv() else { return Ok(Exit::Done) };

@@ -10,7 +10,7 @@ use crate::config::{Config, Sources};
 use crate::pipeline::{Checkup, checkup};
 use crate::sandbox::{Warden, WardenOptions};
 
-/// Show what works here: sandbox tier and probes, workspaces, toolchains, model servers, directories
+/// Show what works here: sandbox tier and probes, workspaces, toolchains, terminals, model servers, directories
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Exit code 0 when code can run in a proven sandbox and the directories can be written, else 4 or 6."
@@ -98,6 +98,12 @@ fn text(found: &Checkup, config: &Config, directories: &[Directory]) -> String {
     if found.toolchains.is_empty() {
         out.push_str("  none on PATH: gates can only use what the system has\n");
     }
+    out.push_str("terminals\n");
+    let (works, said) = match &found.terminals {
+        Ok(()) => (true, "commands of `bakeoff shell --pty` get their own".to_owned()),
+        Err(why) => (false, format!("{why}; `bakeoff shell` works without --pty")),
+    };
+    let _ = writeln!(out, "  {} {:<22} {said}", mark(works), "pty");
     out.push_str("code execution\n");
     let (works, said) = match &found.python {
         Ok(program) => (true, program.display().to_string()),
@@ -162,6 +168,7 @@ fn as_json(found: &Checkup, config: &Config, directories: &[Directory]) -> serde
         "toolchains": found.toolchains.iter().map(|(name, program)| {
             serde_json::json!({ "name": name, "program": program.to_string_lossy() })
         }).collect::<Vec<_>>(),
+        "terminals": { "works": found.terminals.is_ok(), "trouble": found.terminals.as_ref().err() },
         "code_execution": {
             "python": found.python.as_ref().ok().map(|program| program.to_string_lossy()),
             "trouble": found.python.as_ref().err(),

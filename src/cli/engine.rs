@@ -13,9 +13,10 @@ use crate::config::{Config, ProviderConfig};
 use crate::control::{Control, Served, Watch};
 use crate::jobs::{HostJobs, ReapJournal, sweep_journals};
 use crate::journal::{JournalError, Masker, RunDir};
-use crate::model::{EventSink, Plan, RunRecord};
+use crate::model::{CardSink, EventSink, Plan, RunRecord};
 use crate::pipeline::{Equipment, PipelineError, Stopped};
 use crate::sandbox::{Warden, WardenOptions};
+use crate::ui::Audience;
 use crate::worker::Floor;
 
 /// A process that is ready to run.
@@ -68,13 +69,14 @@ impl Engine {
     pub fn drive(
         self,
         dir: RunDir,
-        listener: EventSink,
+        audience: Audience,
         work: impl AsyncFnOnce(Drive) -> Result<RunRecord, PipelineError>,
     ) -> Result<(RunRecord, RunDir), CliError> {
         let Self { runtime, mut equipment, reap } = self;
         // What the operator types in the dark is masked in this directory, too.
         equipment.masker = dir.masker().clone();
-        equipment.host = HostJobs::new(dir.masker().learnt().clone());
+        let Audience { events: listener, cards } = audience;
+        equipment.host = HostJobs::new(dir.masker().learnt().clone(), masked(&dir, cards));
         let (cancel, stopped) = (CancellationToken::new(), Stopped::default());
         let result = runtime.block_on(async {
             signals::watch(&cancel, &stopped)?;
@@ -99,6 +101,12 @@ impl Engine {
             Err(error) => Err(record::broken_off(error, stopped.get().copied(), &dir)),
         }
     }
+}
+
+/// Cards as the run's own files would hold them: who looks on is no less a stranger than who reads those.
+fn masked(dir: &RunDir, cards: CardSink) -> CardSink {
+    let dir = dir.clone();
+    CardSink::new(move |card| cards.send(dir.masked(&card).unwrap_or(card)))
 }
 
 /// Ends what dead engines left, and begins this one's own journal. Where that can't be written the warden's
@@ -132,7 +140,7 @@ fn equipment(
         path: context.env.get(&OsString::from("PATH")).cloned().unwrap_or_default(),
         home: context.home.clone(),
         gate_env: gate_env(plan, context)?,
-        host: HostJobs::new(masker.learnt().clone()),
+        host: HostJobs::new(masker.learnt().clone(), CardSink::none()),
         masker,
         trusted,
         warden,

@@ -10,9 +10,9 @@ use super::output::{is_special, write_diff, write_file, write_json, write_stdout
 use super::record::kept;
 use super::{CliError, Exit, preview};
 use crate::journal::RunDir;
-use crate::model::{CandidateId, EventSink, RunRecord};
+use crate::model::{CandidateId, RunRecord};
 use crate::report;
-use crate::ui::{Listener, Mode};
+use crate::ui::{Audience, Listener, Mode};
 
 /// Does what was asked, from the preview to the results.
 pub fn carry_out(
@@ -34,17 +34,17 @@ pub fn carry_on(
         return preview::dry_run(&prepared, output, context);
     }
     preview::announce(&prepared, output)?;
-    show(output, context, |listener| perform(prepared, listener, context))
+    show(output, context, |audience| perform(prepared, audience, context))
 }
 
 /// Shows a run's progress while `run` goes on, and then its results.
 pub fn show(
     output: &OutputFlags,
     context: &Context,
-    run: impl FnOnce(EventSink) -> Result<(RunRecord, RunDir), CliError>,
+    run: impl FnOnce(Audience) -> Result<(RunRecord, RunDir), CliError>,
 ) -> Result<Exit, CliError> {
     let listener = Listener::start(mode(output, context));
-    let result = run(listener.sink());
+    let result = run(listener.audience());
     listener.close();
     let (record, dir) = result?;
     finish(&record, &dir, output, context).map_err(|error| kept(error, &dir))

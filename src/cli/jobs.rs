@@ -10,8 +10,9 @@ use crate::report;
 /// List what runs in the background of a running run: workers, their jobs, your shells
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "The ids are those that `attach` and `stop` take, and that workers see. What has ended stays \
-    readable for ten minutes: --all lists it too."
+    after_help = "The ids are those that `attach`, `stop`, `steer` and `shell --lane` take, and that workers see. A worker \
+    that waits for a place (--max-parallel) is `waiting`. What has ended stays readable for ten minutes: --all lists it \
+    too."
 )]
 pub struct Args {
     /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest

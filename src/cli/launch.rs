@@ -11,8 +11,9 @@ use super::given;
 use super::plan::{Ingredients, resolve};
 use crate::config::{Config, Sources, TrustStore, content_hash};
 use crate::journal::{RunDir, Runs};
-use crate::model::{EventSink, Plan, RunKind, RunRecord, Task};
+use crate::model::{Plan, RunKind, RunRecord, Task};
 use crate::pipeline::{Commission, Given, Survey, check_judges, conduct, unkept};
+use crate::ui::Audience;
 
 /// What a command asks for.
 pub struct Request<'a> {
@@ -154,14 +155,14 @@ pub fn user_config(context: &Context) -> Result<Option<(PathBuf, String)>, CliEr
 /// Runs what was prepared to its end.
 pub fn perform(
     prepared: Prepared,
-    listener: EventSink,
+    audience: Audience,
     context: &Context,
 ) -> Result<(RunRecord, RunDir), CliError> {
     let engine = Engine::start(&prepared.plan, prepared.config, prepared.trusted, context)?;
     let dir = Runs::new(&context.state).create(engine.masker())?;
     let (survey, kind, plan, given) =
         (prepared.survey, prepared.kind, prepared.plan, prepared.given);
-    engine.drive(dir, listener, async move |drive| {
+    engine.drive(dir, audience, async move |drive| {
         let commission =
             Commission { kind, plan, given, cancel: drive.cancel, stopped: drive.stopped };
         conduct(survey, commission, drive.equipment, &drive.dir, drive.listener).await

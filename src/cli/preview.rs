@@ -109,7 +109,14 @@ fn limits(plan: &Plan) -> Vec<String> {
     let enough = run.enough.map(|enough| {
         format!("enough  {enough} candidates that pass end the workers' part of the run\n")
     });
-    let all = [line("limits  the run:", of_run), line("        each worker:", of_lane), enough];
+    let heal = match plan.workers.heal_rounds {
+        0 => None,
+        rounds => Some(format!(
+            "heal    what fails a gate goes back to its worker, at most {rounds} x, within its limits\n"
+        )),
+    };
+    let all =
+        [line("limits  the run:", of_run), line("        each worker:", of_lane), enough, heal];
     all.into_iter().flatten().collect()
 }
 

@@ -146,8 +146,8 @@ impl Onward {
         context: &Context,
     ) -> Result<Exit, CliError> {
         let Self { frame, memory, torn } = self;
-        show(output, context, |listener| {
-            engine.drive(dir, listener, async move |drive| {
+        show(output, context, |audience| {
+            engine.drive(dir, audience, async move |drive| {
                 let (cancel, stopped) = (drive.cancel, drive.stopped);
                 let order = Continuation { frame, memory, torn, cancel, stopped };
                 resume(order, drive.equipment, &drive.dir, drive.listener).await

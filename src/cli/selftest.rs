@@ -18,6 +18,7 @@ use crate::selftest::red_team::red_team;
 use crate::selftest::{
     Scenario, canaries, compare, compare_requests, crash, demo, operate, selftests,
 };
+use crate::ui::Audience;
 
 /// Run selftests: whole runs on scripted models, attacks on the sandbox, an engine that is killed
 #[derive(clap::Args, Debug)]
@@ -175,6 +176,9 @@ fn play(scenario: &Scenario, context: &Context) -> Result<Vec<String>, CliError>
         let (record, run) = done?;
         faults.extend(compare(&scenario.expect, &record));
         faults.extend(compare_requests(&scenario.expect, &run)?);
+        if !run.masker().learnt().is_empty() {
+            faults.push("what the operator typed unseen is still known behind the end".to_owned());
+        }
         faults
     };
     if fingerprint(&place.repository)? != before {
@@ -206,7 +210,7 @@ fn attended(
             },
             Err(_) => vec!["the run never began".to_owned()],
         });
-        let done = perform(prepared, listener, context);
+        let done = perform(prepared, Audience::of(listener), context);
         (done, operator.join().unwrap_or_else(|_| vec!["the operator broke off".to_owned()]))
     })
 }

@@ -30,16 +30,17 @@ pub struct Args {
     /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
     #[arg(default_value = LATEST)]
     run: String,
-    /// The lane in whose workspace it runs, as `fast/1`; may be left out where only one is at work
+    /// The lane in whose workspace it runs: its attempt, as `fast/1`, or its name where it has one; may be left out
+    /// where only one is at work
     #[arg(long)]
     lane: Option<String>,
-    /// The directory to run it in, from the workspace's top
-    #[arg(long, value_name = "DIR", default_value = "")]
+    /// The directory to run it in, from the workspace's top and below it
+    #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true)]
     dir: String,
     /// Give it a terminal
     #[arg(long)]
     pty: bool,
-    /// Start it and leave it
+    /// Start it and leave it: it runs until the run ends
     #[arg(long)]
     detach: bool,
     /// Give it no input, and nobody who answers

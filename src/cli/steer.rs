@@ -14,7 +14,9 @@ use crate::worker::MAX_TEXT;
 #[derive(clap::Args, Debug)]
 #[command(
     override_usage = "bakeoff steer [OPTIONS] [RUN] LANE TEXT",
-    after_help = "The text is labelled as the operator's, with who sent it, and stands in the run's record. The \
+    after_help = "RUN is the run: its id, the beginning or end of its id, the path of its directory, or `latest`; the newest if left \
+    out. LANE is a lane's attempt (fast/2), or its name where it has one (`bakeoff jobs` lists them). A TEXT of `-` is \
+    read from standard input.\n\nThe text is labelled as the operator's, with who sent it, and stands in the run's record. The \
     command waits until the worker's model has answered a request with it (exit 0), or ended before (exit 1: missed). \
     A worker that submits in the turn it is in does not read it any more.\n\nExamples:\n  \
     bakeoff steer fast/2 \"leave the public API as it is\"\n  bakeoff steer latest fast/2 - < notes.txt"
@@ -22,7 +24,7 @@ use crate::worker::MAX_TEXT;
 pub struct Args {
     /// The run (the newest if left out), the lane (`bakeoff jobs` lists them), and the text; `-` reads it from
     /// standard input
-    #[arg(value_name = "[RUN] LANE TEXT", num_args = 2..=3, required = true)]
+    #[arg(value_name = "LANE TEXT", num_args = 2..=3, required = true, hide = true)]
     words: Vec<String>,
     /// Don't wait until the worker has read it
     #[arg(long)]

@@ -13,20 +13,22 @@ use crate::jobs::StopReport;
 #[derive(clap::Args, Debug)]
 #[command(
     override_usage = "bakeoff stop [RUN] [ID]",
-    after_help = "A worker that is stopped takes the jobs that it started with it; its change stays as a PARTIAL \
-    candidate. An ID alone (one/1, one/1#2: `bakeoff jobs` lists them) is looked for in the newest run."
+    after_help = "RUN is the run: its id, the beginning or end of its id, the path of its directory, or `latest`; the newest if left \
+    out. ID is a worker (fast/2; fast where that lane has one attempt), a job of one (fast/2#1), or a command of your \
+    own (shell#1): `bakeoff jobs` lists them. Without an ID the whole run is stopped; a word alone is an ID where no run \
+    is called so.\n\nA worker that is stopped takes the jobs that it started with it; its change stays as a PARTIAL \
+    candidate. One that waits for a place never begins. Exit code 1 when it is not proven that all of it has ended."
 )]
 pub struct Args {
     /// The run, as for `probe`, and the id of what is to be stopped; without an id the whole run
-    #[arg(value_name = "[RUN] [ID]", num_args = 0..=2)]
+    #[arg(value_name = "ID", num_args = 0..=2, hide = true)]
     words: Vec<String>,
 }
 
 impl Args {
     /// Stops it.
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let (run, id) = self.what();
-        match talk(&find(run, context)?, &Request::Stop { id }, context)? {
+        match self.ask(context)? {
             Reply::Stopping => write_stdout(b"stopping\n")?,
             Reply::Stopped { id, report: StopReport { how, survivors } }
                 if survivors.is_empty() =>
@@ -42,6 +44,22 @@ impl Args {
             other => return Err(unexpected(&other)),
         }
         Ok(Exit::Done)
+    }
+
+    fn ask(&self, context: &Context) -> Result<Reply, CliError> {
+        let (run, id) = self.what();
+        let no_run = match find(run, context) {
+            Ok(dir) => return talk(&dir, &Request::Stop { id }, context),
+            Err(error) if self.words.len() == 1 => error,
+            Err(error) => return Err(error),
+        };
+        // A lane's name: whatever is called so in the newest run.
+        let request = Request::Stop { id: Some(run.to_owned()) };
+        let Ok(newest) = find(LATEST, context) else { return Err(no_run) };
+        talk(&newest, &request, context).map_err(|error| CliError {
+            message: format!("{}; and in the newest run: {}", no_run.message, error.message),
+            ..no_run
+        })
     }
 
     /// One word that reads like an id and leads to no run's directory is an id.

@@ -110,14 +110,14 @@ const REST: &str = r#"
 # prior = 3
 
 # What workers may start: with sandbox = "strict" no model runs code (gates do). A candidate that fails a
-# gate goes back to its worker heal_rounds times.
+# gate goes back to its worker heal_rounds times (0: never), within the worker's limits.
 # [workers]
 # sandbox = "standard"
 # job_seconds = 1800
 # subtasks = 4
 # subtask_depth = 1
 # subtask_turns = 30
-# heal_rounds = 0
+# heal_rounds = 1
 
 # How many ancestors of the base `git log` shows in a workspace.
 # [workspace]

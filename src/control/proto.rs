@@ -33,7 +33,7 @@ pub enum Request {
     },
     /// Stop the run: what is proved by then is kept. With an id, stop that alone.
     Stop {
-        /// A worker, a job or a shell.
+        /// A worker, a job or a shell; a lane's name stands for its one attempt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
@@ -53,7 +53,7 @@ pub enum Request {
     },
     /// Show what something wrote and goes on to write, and take input for it.
     Attach {
-        /// What.
+        /// What, as for [`Request::Stop`].
         id: String,
         /// The size of the operator's terminal, if it is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,8 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wish {
-    /// The lane in whose workspace it runs; may be left out where only one has one.
+    /// The lane in whose workspace it runs, by its id or, where it has one attempt, its name; may be left out where
+    /// only one has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
     /// What `/bin/sh` gets.

@@ -207,10 +207,28 @@ async fn steer(served: &Served, sender: &Sender, (lane, text): (&str, &str), wai
     }
 }
 
-/// What has this id, or what there is instead.
+/// What has this id, or what there is instead. A lane's name stands for its one attempt, as in `steer`, also in
+/// front of a job's number.
 fn find(served: &Served, id: &str) -> Result<Arc<dyn Handle>, String> {
-    let board = &served.floor.board;
-    board.find(id).ok_or_else(|| {
+    let Floor { board, steering, .. } = &served.floor;
+    if let Some(found) = board.find(id) {
+        return Ok(found);
+    }
+    let (name, number) = id.split_at(id.find('#').unwrap_or(id.len()));
+    let lane = steering.lane(name);
+    if let Some(lane) = &lane
+        && let Some(found) = board.find(&format!("{lane}{number}"))
+    {
+        return Ok(found);
+    }
+    Err(if !steering.is_open() {
+        format!(
+            "nothing is called {id:?}: no worker of the run has begun; try again once `bakeoff probe` shows the stage \
+             workers (`bakeoff stop` without an id ends the run)"
+        )
+    } else if let Some(lane) = lane.filter(|_| number.is_empty()) {
+        format!("{lane} has ended, and what it did can't be read any more")
+    } else {
         let ids: Vec<String> = board.cards(true).into_iter().map(|card| card.id).collect();
         match ids.is_empty() {
             true => {

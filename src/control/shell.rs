@@ -53,6 +53,10 @@ async fn start(served: &Served, wish: Wish) -> Result<HostJob, String> {
     if script.trim().is_empty() {
         return Err("there is no command".to_owned());
     }
+    let lane = lane.map(|lane| match served.floor.steering.lane(&lane) {
+        Some(meant) => meant.to_string(),
+        None => lane,
+    });
     let command = Command { script, dir, terminal, alone, viewed: !detach };
     let started = tokio::task::spawn_blocking(move || host.start(lane.as_deref(), &command)).await;
     started.unwrap_or_else(|error| Err(format!("the command could not be started: {error}")))

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::jobs::testing::Fake;
 use crate::jobs::{Input, Size};
-use crate::model::{CardState, EventSink, Fate, LaneId, RunEvent, RunId};
+use crate::model::{CardSink, CardState, EventSink, Fate, LaneId, RunEvent, RunId};
 use crate::worker::Floor;
 
 /// An engine without a run.
@@ -22,7 +22,7 @@ impl Engine {
             watch: Watch::default(),
             stop: CancellationToken::new(),
             floor: Floor::default(),
-            host: crate::jobs::HostJobs::new(crate::journal::Learnt::default()),
+            host: crate::jobs::HostJobs::new(crate::journal::Learnt::default(), CardSink::none()),
         };
         let lanes = [LaneId::of("one", 1), LaneId::of("two", 1)];
         served.floor.steering.open(lanes, Vec::new(), Arc::new(|_| Ok(())));

@@ -9,7 +9,7 @@ use super::entry::{JobView, lock};
 use super::order::JobLimits;
 use super::table::{JobTable, WeakTable};
 use crate::journal::Learnt;
-use crate::model::{CardKind, EventSink, LaneId, LeaseId};
+use crate::model::{CardKind, CardSink, EventSink, LaneId, LeaseId, RunEvent};
 
 /// All worker runs' tables. Clones share it.
 #[derive(Clone)]
@@ -55,7 +55,8 @@ impl JobBook {
     /// as an output in it is readable.
     pub fn open(&self, lane: &LaneId) -> JobTable {
         let (lane, events) = (lane.clone(), self.events.clone());
-        let table = JobTable::new(CardKind::Job, lane, self.limits, events, self.secrets.clone());
+        let cards = CardSink::new(move |card| events.send(RunEvent::Background { card }));
+        let table = JobTable::new(CardKind::Job, lane, self.limits, cards, self.secrets.clone());
         if let Some(board) = &self.board {
             board.add(Arc::new(table.clone()));
         }

@@ -207,6 +207,11 @@ impl Entry {
         }
     }
 
+    /// Whether whoever started it looks on.
+    pub(super) fn has_viewer(&self) -> bool {
+        lock(&self.output).backlog.is_some()
+    }
+
     /// When it ended, if nothing of it can be alive.
     pub(super) fn ended_at(&self) -> Option<Instant> {
         self.end.get().filter(|_| lock(&self.survivors).is_empty()).map(|(_, at)| *at)

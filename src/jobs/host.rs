@@ -1,7 +1,7 @@
 //! The operator's own jobs of one engine's run, in a table of their own (contracts S1 to S11).
 //!
 //! No worker's table, book or tool knows this one: a tool's context holds a worker's table, and there is no way from
-//! it to here. Nothing in it gives a notice or an event. All of them end with the run, unreported. Never here:
+//! it to here. Nothing in it gives a notice or an event; who looks at the run is shown their cards. All of them end with the run, unreported. Never here:
 //! models, what a command sees of a workspace (whoever leases the workspace says that).
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::board::Source;
-use super::entry::{JobEnd, JobView, lock};
+use super::entry::{Entry, JobEnd, JobView, lock};
 use super::handle::{Handle, Size};
 use super::keyboard::{Answers, Asker, Keyboard, terminal_size};
 use super::operate::JobHandle;
@@ -18,7 +18,7 @@ use super::scope::{RunScope, mint_token};
 use super::stamp::stamp;
 use super::table::{JobTable, Opening};
 use crate::journal::Learnt;
-use crate::model::{CardKind, EventSink, JobId, LaneId, LeaseId, clip, printable};
+use crate::model::{CardKind, CardSink, JobId, LaneId, LeaseId, clip, printable};
 use crate::sandbox::{Feed, JobSpec, Launcher, Reaped};
 
 /// The word in front of the jobs' numbers, and the owner of the table.
@@ -93,11 +93,12 @@ pub struct HostJob {
 }
 
 impl HostJobs {
-    /// None yet; what its commands are told in the dark is added to `secrets`.
-    pub fn new(secrets: Learnt) -> Self {
+    /// None yet; what its commands are told in the dark is added to `secrets`. How they stand is shown to `cards`, and is
+    /// no event of the run (contract S3).
+    pub fn new(secrets: Learnt, cards: CardSink) -> Self {
         let limits = JobLimits { ceiling: CEILING, ..JobLimits::default() };
-        let (lane, events) = (LaneId::new(NAME), EventSink::none());
-        let table = JobTable::new(CardKind::Shell, lane, limits, events, secrets.clone());
+        let lane = LaneId::new(NAME);
+        let table = JobTable::new(CardKind::Shell, lane, limits, cards, secrets.clone());
         let (answers, grounds, open) = Default::default();
         Self(Arc::new(Inner { table, secrets, answers, grounds, open }))
     }
@@ -174,7 +175,11 @@ impl HostJobs {
     /// What is told at the end of a command, or when it was detached: that what is left runs until the run ends
     /// (contracts S9 and S10). Empty when nothing is left.
     pub fn told(&self, id: &JobId, detached: bool) -> String {
-        let live = self.0.table.list().into_iter().filter(|job| job.state.is_live());
+        let table = &self.0.table;
+        // What has its viewer ends with that, and is nothing that was left.
+        let left = |entry: &Arc<Entry>| entry.id == *id || !entry.has_viewer();
+        let live = table.entries().into_iter().filter(left).map(|entry| table.view(&entry));
+        let live = live.filter(|job| job.state.is_live());
         let (own, others): (Vec<JobView>, Vec<JobView>) = live.partition(|job| job.id == *id);
         let mut text = String::new();
         if !own.is_empty() {
@@ -197,11 +202,13 @@ impl HostJobs {
     pub async fn finish(&self) -> Reaped {
         let open = lock(&self.0.open).take();
         lock(&self.0.grounds).clear();
-        self.0.answers.clear();
-        match open {
+        let reaped = match open {
             Some((_, scope)) => scope.finish().await,
             None => Reaped::default(),
-        }
+        };
+        // Behind their ends: one that ends well in this moment keeps its answer.
+        self.0.answers.clear();
+        reaped
     }
 }
 
@@ -240,5 +247,20 @@ impl Source for HostJobs {
 
     fn is_over(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract R21 in part: cleared at its end; what the masker knows is tested by a selftest
+    #[tokio::test]
+    async fn at_the_end_no_answer_is_kept() {
+        let jobs = HostJobs::new(Learnt::default(), CardSink::none());
+        jobs.0.answers.keep_any();
+        assert_eq!(jobs.0.answers.count(), 1);
+        assert_eq!(jobs.finish().await, Reaped::default());
+        assert_eq!(jobs.0.answers.count(), 0);
     }
 }

@@ -117,7 +117,7 @@ impl JobTable {
         let Some(Asked { prompt, unseen }) =
             asked.filter(|asked| asked.prompt.kind == PromptKind::Secret)
         else {
-            self.woken();
+            self.changed(entry);
             return;
         };
         let known = if unseen { keyboard.known(&prompt).await } else { None };
@@ -132,6 +132,6 @@ impl JobTable {
             ));
             self.end(entry).await;
         }
-        self.woken();
+        self.changed(entry);
     }
 }

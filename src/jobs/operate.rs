@@ -117,7 +117,7 @@ impl Handle for JobHandle {
     fn feed_input<'a>(&'a self, input: Input, _: &'a Sender) -> BoxFuture<'a, Result<(), String>> {
         async move {
             let taken = self.entry.put(input).await;
-            self.table.woken();
+            self.table.changed(&self.entry);
             taken
         }
         .boxed()
@@ -126,7 +126,7 @@ impl Handle for JobHandle {
     fn pour(&self, bytes: Vec<u8>) -> BoxFuture<'_, Result<bool, String>> {
         async move {
             let taken = self.entry.pour(bytes).await;
-            self.table.woken();
+            self.table.changed(&self.entry);
             taken
         }
         .boxed()

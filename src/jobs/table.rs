@@ -19,7 +19,7 @@ use super::order::{JobLimits, Order};
 use super::ring::{Reading, Ring};
 use super::watch::Watch;
 use crate::journal::Learnt;
-use crate::model::{CardKind, EventSink, JobId, LaneId, LeaseId, RunEvent};
+use crate::model::{CardKind, CardSink, JobId, LaneId, LeaseId};
 use crate::sandbox::{
     Feed, JobExit, JobStatus, Launch, Live, LiveEvent, LiveSink, Process, SandboxError,
 };
@@ -47,7 +47,7 @@ pub struct JobTable(Arc<Inner>);
 struct Inner {
     lane: LaneId,
     limits: JobLimits,
-    events: EventSink,
+    cards: CardSink,
     kind: CardKind,
     secrets: Learnt,
     next: AtomicU32,
@@ -65,19 +65,19 @@ impl std::fmt::Debug for JobTable {
 }
 
 impl JobTable {
-    /// An empty table for jobs of a kind, those of a lane's worker run or the operator's. Beginnings and ends of its
-    /// jobs are told to `events`, and `secrets` are hidden in their outputs.
+    /// An empty table for jobs of a kind, those of a lane's worker run or the operator's. How they stand at their
+    /// beginnings and ends is shown to `cards`, and `secrets` are hidden in their outputs.
     pub(super) fn new(
         kind: CardKind,
         lane: LaneId,
         limits: JobLimits,
-        events: EventSink,
+        cards: CardSink,
         secrets: Learnt,
     ) -> Self {
         Self(Arc::new(Inner {
             lane,
             limits,
-            events,
+            cards,
             kind,
             secrets,
             next: AtomicU32::new(1),
@@ -160,10 +160,16 @@ impl JobTable {
             return Err("the worker run is over".to_owned());
         }
         let live = self.live().count();
-        match live < self.0.limits.running {
-            true => Ok(()),
-            false => Err(format!("{live} jobs run already; kill one, or wait for one to end")),
+        if live < self.0.limits.running {
+            return Ok(());
         }
+        Err(match self.0.kind {
+            CardKind::Shell => format!(
+                "{live} commands run already, and no more are started; end one with `bakeoff stop ID` (`bakeoff jobs` \
+                 lists them), or wait for one to end"
+            ),
+            _ => format!("{live} jobs run already; kill one, or wait for one to end"),
+        })
     }
 
     fn live(&self) -> impl Iterator<Item = Arc<Entry>> {
@@ -235,7 +241,16 @@ impl JobTable {
     }
 
     fn tell(&self, entry: &Entry) {
-        self.0.events.send(RunEvent::Background { card: self.view(entry).card() });
+        self.0.cards.send(self.view(entry).card());
+    }
+
+    /// Something of a job changed that is neither its beginning nor its end: who waits is woken. Of the operator's own it
+    /// is shown, too; a worker's are events of the run, and this is none.
+    pub(super) fn changed(&self, entry: &Entry) {
+        if self.0.kind == CardKind::Shell && entry.end.get().is_none() {
+            self.tell(entry);
+        }
+        self.0.wake.notify_waiters();
     }
 
     /// Marks an end as told and takes its notice back.
@@ -262,11 +277,6 @@ impl JobTable {
     /// Takes out every ended job (contract S8).
     pub(super) fn forget_ended(&self) {
         lock(&self.0.entries).retain(|entry| entry.ended_at().is_none());
-    }
-
-    /// Wakes who waits for something of a job.
-    pub(super) fn woken(&self) {
-        self.0.wake.notify_waiters();
     }
 
     fn find(&self, id: &JobId) -> Option<Arc<Entry>> {
@@ -353,11 +363,13 @@ impl JobTable {
             return KillReport::Over(entry.state());
         }
         entry.stopping.store(true, Ordering::SeqCst);
+        self.changed(entry);
         // A warden that is gone took every job with it.
         let survivors = entry.process.end().await.map(|reaped| reaped.survivors);
         let survivors = survivors.unwrap_or_default();
         lock(&entry.survivors).clone_from(&survivors);
         if !survivors.is_empty() {
+            self.changed(entry);
             return KillReport::Survivors(survivors);
         }
         self.settled(entry).await;
@@ -477,3 +489,6 @@ impl WeakTable {
         self.0.upgrade().map(JobTable)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,9 @@
 //! A lane's worker, a worker's job and an operator's shell look alike here: what a thing is, is data, and
 //! nobody acts on it but to print its label (contract R4).
 
+use std::fmt;
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +38,8 @@ impl CardKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum CardState {
+    /// It has not begun: there is no place for it yet.
+    Waiting,
     /// It runs.
     Running,
     /// It was told to end, and its end is not proven.
@@ -58,7 +63,7 @@ pub enum CardState {
 }
 
 impl CardState {
-    /// Whether something of it is, or may be, alive (contract R2).
+    /// Whether something of it is, may be, or is going to be alive (contract R2).
     pub fn is_live(&self) -> bool {
         !matches!(self, Self::Ended { .. })
     }
@@ -66,6 +71,7 @@ impl CardState {
     /// In a few words.
     pub fn words(&self) -> String {
         match self {
+            Self::Waiting => "waiting".to_owned(),
             Self::Running => "running".to_owned(),
             Self::Stopping { alive } if alive.is_empty() => "stopping".to_owned(),
             Self::Stopping { alive } => format!("stopping, may be alive: {}", alive.join(", ")),
@@ -109,6 +115,33 @@ impl Card {
     fn running(id: String, kind: CardKind, owner: &str, title: &str) -> Self {
         let (owner, title) = (owner.to_owned(), title.to_owned());
         Self { id, kind, owner, title, state: CardState::Running, age: 0, bytes: 0 }
+    }
+}
+
+/// Where cards go of what is shown and kept nowhere: they are no events of a run. Cheap to clone; sending never blocks.
+#[derive(Clone)]
+pub struct CardSink(Arc<dyn Fn(Card) + Send + Sync>);
+
+impl CardSink {
+    /// A sink that hands every card to `listener`, which must not block.
+    pub fn new(listener: impl Fn(Card) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(listener))
+    }
+
+    /// A sink that drops everything.
+    pub fn none() -> Self {
+        Self::new(|_| {})
+    }
+
+    /// Shows how a thing stands.
+    pub fn send(&self, card: Card) {
+        (self.0)(card);
+    }
+}
+
+impl fmt::Debug for CardSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CardSink")
     }
 }
 

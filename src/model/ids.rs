@@ -85,6 +85,15 @@ impl LaneId {
         Self(format!("{name}/{attempt}"))
     }
 
+    /// The one of a run's lanes that is meant by `asked`: an id, or a name of which there is one attempt.
+    pub fn meant<'a>(asked: &str, lanes: impl IntoIterator<Item = &'a Self>) -> Option<&'a Self> {
+        let named = |lane: &&Self| {
+            lane.0 == asked || lane.0.rsplit_once('/').is_some_and(|(name, _)| name == asked)
+        };
+        let mut found = lanes.into_iter().filter(named);
+        found.next().filter(|_| found.next().is_none())
+    }
+
     /// The id of the `number`th worker that this worker run handed work to.
     pub fn nested(&self, number: u32) -> Self {
         Self(format!("{self}+{number}"))

@@ -27,7 +27,7 @@ pub use candidate::{
     Admission, Candidate, ChangeKind, Claim, FileChange, Flag, Kind, Limit, Refusal, Refuted,
     Repair, Stop,
 };
-pub use card::{Card, CardKind, CardState};
+pub use card::{Card, CardKind, CardSink, CardState};
 pub use decision::{Basis, Confidence, Decision, Evidence, NoWinner, Outcome};
 pub use duel::{Control, ControlResult, Design, Duel, DuelResult, DuelRun, TEST_PATH};
 pub use event::{EventSink, RunEvent, Stage};

@@ -314,13 +314,14 @@ pub struct WorkerPlan {
     pub code: bool,
     /// Nested workers.
     pub nested: NestedLimits,
-    /// How often a candidate that failed a gate goes back to its worker.
+    /// How often a candidate that failed a gate goes back to its worker. Once, unless the operator says
+    /// otherwise: a worker may not run the gates itself, so that a slip would cost the whole candidate.
     pub heal_rounds: u32,
 }
 
 impl Default for WorkerPlan {
     fn default() -> Self {
-        Self { job_seconds: 1800, code: true, nested: NestedLimits::default(), heal_rounds: 0 }
+        Self { job_seconds: 1800, code: true, nested: NestedLimits::default(), heal_rounds: 1 }
     }
 }
 

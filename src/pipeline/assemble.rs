@@ -34,7 +34,7 @@ use crate::model::{EventSink, Plan, RunKind, RunRecord, SandboxRecord, Warning};
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::{CodeExecution, Registry};
-use crate::worker::{DelegateSubtask, Floor, Steering, Turns, Voice};
+use crate::worker::{DelegateSubtask, Floor, Turns, Voice};
 
 /// What a command asks the pipeline to do.
 pub struct Commission {
@@ -417,7 +417,7 @@ impl Builder {
             warnings: self.warnings(),
             limit,
             stopped: self.stopped.clone(),
-            steering: self.equipment.floor.steering.clone(),
+            floor: self.equipment.floor.clone(),
             ..assignment(&self.frame, &self.layers, &self.memory, &self.dir)?
         })
     }
@@ -470,7 +470,7 @@ pub(super) fn assignment(
         memory: memory.clone(),
         limit: CancellationToken::new(),
         stopped: Stopped::default(),
-        steering: Steering::default(),
+        floor: Floor::default(),
     })
 }
 

@@ -2,10 +2,16 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::python;
+use crate::jobs::mint_token;
 use crate::repo::{Spaces, Tried};
-use crate::sandbox::{Launcher, Permit, Warden, toolchain};
+use crate::sandbox::{
+    Feed, JobSpec, JobStatus, Launch, Launcher, Limits, Live, Network, Permit, TerminalSize,
+    Warden, toolchain,
+};
 
 /// What was found.
 #[derive(Clone, Debug)]
@@ -24,6 +30,8 @@ pub struct Checkup {
     pub workspace: &'static str,
     /// Tools by name.
     pub toolchains: Vec<(String, PathBuf)>,
+    /// Why a command of the operator's can't have a terminal (`shell --pty`), where that is so.
+    pub terminals: Result<(), String>,
     /// The Python of `code_execution`, or why models are not offered that tool.
     pub python: Result<PathBuf, String>,
 }
@@ -37,9 +45,15 @@ pub async fn checkup(warden: &Warden, state: &Path, path: &OsStr, home: &Path) -
     let place = state.join("try");
     let spaces = Spaces::try_all(warden, &place, report.tier.can_mount());
     let _ = std::fs::remove_dir_all(&place);
-    let python = match Permit::grant(&report, false) {
-        Ok(permit) => python::find(&Launcher::new(warden.clone(), permit), path, home).await,
-        Err(_) => Err("not tried: no sandbox was proved".to_owned()),
+    let (python, terminals) = match Permit::grant(&report, false) {
+        Ok(permit) => {
+            let launcher = Launcher::new(warden.clone(), permit);
+            (python::find(&launcher, path, home).await, terminal(&launcher).await)
+        }
+        Err(_) => {
+            let untried = || "not tried: no sandbox was proved".to_owned();
+            (Err(untried()), Err(untried()))
+        }
     };
     let probes = report.probes.iter();
     Checkup {
@@ -50,6 +64,31 @@ pub async fn checkup(warden: &Warden, state: &Path, path: &OsStr, home: &Path) -
         workspaces: spaces.tried().to_vec(),
         workspace: spaces.backend().name(),
         toolchains: toolchain::discover(path, home).found,
+        terminals,
         python: python.map(|python| python.program),
+    }
+}
+
+/// Gives a job a terminal, as `shell --pty` does, and lets it look.
+async fn terminal(launch: &dyn Launch) -> Result<(), String> {
+    let spec = JobSpec {
+        token: mint_token(),
+        label: "terminal".to_owned(),
+        argv: ["/bin/sh", "-c", "test -t 0 && test -t 1 && test -w /dev/tty"]
+            .map(Into::into)
+            .into(),
+        env: Vec::new(),
+        cwd: "/".into(),
+        mounts: Vec::new(),
+        network: Network::Off,
+        limits: Limits { wall: Duration::from_secs(60), ..Limits::default() },
+        stdin: Vec::new(),
+    };
+    let feed = Feed::Terminal(TerminalSize { rows: 40, columns: 120 });
+    let live = Live { feed, ..Live::new(Arc::new(|_| {})) };
+    let process = launch.start_live(spec, live).map_err(|error| error.to_string())?;
+    match process.ended().await.map_err(|error| error.to_string())?.status {
+        JobStatus::Exited(0) => Ok(()),
+        other => Err(format!("what a job is given is no terminal ({other:?})")),
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Arrival {
 impl Arrival {
     /// The arrival of a lane, if it can count: partial work never does.
     pub(super) fn of(run: &LaneRun, attempt: &Attempt) -> Option<Self> {
-        let counts = attempt.stop.is_complete() && !attempt.diff.is_empty();
+        let counts = attempt.work_stop().is_complete() && !attempt.diff.is_empty();
         counts.then(|| Self {
             id: CandidateId::nth(run.index),
             lane: run.id.clone(),

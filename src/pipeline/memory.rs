@@ -344,17 +344,25 @@ impl Memory {
 
     /// A worker run that ended. Failed and cancelled ones are tried again, except in a replay.
     pub(super) fn attempt(&self, lane: &LaneId) -> Result<Option<Attempt>, JournalError> {
+        let Some(id) = self.holding(lane)? else { return Ok(None) };
+        self.reused().lanes += 1;
+        self.kept(id).map(Some)
+    }
+
+    /// Whether a lane's worker is to begin when there is a place for it.
+    pub(super) fn is_to_work(&self, lane: &LaneId) -> bool {
+        !self.is_replay() && self.enough.is_none() && matches!(self.holding(lane), Ok(None))
+    }
+
+    /// The end of a lane's worker run, where it holds.
+    fn holding(&self, lane: &LaneId) -> Result<Option<&ArtifactId>, JournalError> {
         let Some(id) = self.attempts.get(lane) else { return Ok(None) };
         let kept: KeptAttempt = self.artifact(id)?;
         let over =
             !matches!(kept.stop, Stop::Failed { .. } | Stop::Cancelled) && !kept.with_the_run;
         // Where enough were there, or others judge what there is, nobody works again.
-        let open = self.enough.is_none() && self.rejudges.is_none();
-        if !over && !self.is_replay() && open {
-            return Ok(None);
-        }
-        self.reused().lanes += 1;
-        self.kept(id).map(Some)
+        let closed = self.is_replay() || self.enough.is_some() || self.rejudges.is_some();
+        Ok((over || closed).then_some(id))
     }
 
     fn kept(&self, id: &ArtifactId) -> Result<Attempt, JournalError> {

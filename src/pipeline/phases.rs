@@ -27,6 +27,9 @@ pub struct Attempt {
     pub claims: Vec<Claim>,
     /// How it ended.
     pub stop: Stop,
+    /// Whether its diff is what it had handed in before it was cut off while it mended that: whole work,
+    /// however the worker ended.
+    pub stands: bool,
     /// Turns of its conversation.
     pub turns: u32,
     /// What it used.
@@ -50,6 +53,12 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// How what it left is to be taken: work that was handed in is whole, whatever became of its worker
+    /// afterwards.
+    pub(super) fn work_stop(&self) -> Stop {
+        if self.stands { Stop::Submitted } else { self.stop.clone() }
+    }
+
     /// An attempt that left nothing.
     pub fn nothing(stop: Stop) -> Self {
         Self {
@@ -57,6 +66,7 @@ impl Attempt {
             answer: String::new(),
             claims: Vec::new(),
             stop,
+            stands: false,
             turns: 0,
             usage: Usage::default(),
             millis: 0,

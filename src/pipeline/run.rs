@@ -19,7 +19,7 @@ use crate::model::{
     Exit, Family, GateReport, Kind, LaneId, NoWinner, Plan, RECORD_VERSION, RULES_VERSION, Refuted,
     RunEvent, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
-use crate::worker::Steering;
+use crate::worker::Floor;
 
 /// A diff that was made elsewhere.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub struct Assignment {
     /// The signal that ended the run, once one did.
     pub stopped: Stopped,
     /// The operator's way to the workers.
-    pub steering: Steering,
+    pub floor: Floor,
 }
 
 /// How a run that was ended by a signal is to end. Who catches the signal sets it, then cancels.
@@ -103,7 +103,7 @@ pub(super) struct Run<'a> {
     /// Why the fan-out ended early, if it did.
     pub(super) enough: Option<Enough>,
     /// The operator's way to the workers.
-    pub(super) steering: Steering,
+    pub(super) floor: Floor,
     /// Cancelled with the run's own token when it is the time limit that ends it.
     pub(super) limit: CancellationToken,
     /// Where the stages saw that it was.
@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
         });
         let (given, limit) = (order.given.clone(), order.limit.clone());
         let (stopped, memory) = (order.stopped.clone(), order.memory.clone());
-        let steering = order.steering.clone();
+        let floor = order.floor.clone();
         let record = blank_record(order, dir, engine);
         for warning in &record.warnings {
             tell.warn(warning.clone());
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
             memory,
             early: Early::default(),
             enough: None,
-            steering,
+            floor,
             limit,
             seen: Seen::default(),
             stopped,

@@ -5,6 +5,7 @@
 //! (`jobs::host`).
 
 use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use super::adapters::GateProve;
@@ -14,8 +15,10 @@ use crate::repo::Workspace;
 use crate::sandbox::{JobSpec, Limits, Network};
 use crate::tools::git_view;
 
-/// Runs a command in a directory; 127 where there is none, as for a command that is none.
-const IN_DIRECTORY: &str = "cd -- \"$1\" || exit 127; exec /bin/sh -c \"$2\"";
+/// Runs a command in a directory; 127 where there is none, as for a command that is none. A link may lead elsewhere.
+const IN_DIRECTORY: &str = r#"top=$(pwd -P); cd -- "$1" || exit 127
+case $(pwd -P)/ in "$top"/*) exec /bin/sh -c "$2" ;; esac
+printf 'bakeoff: the directory %s leads out of the workspace\n' "$1" >&2; exit 125"#;
 
 /// Processes of one command at once, as for a gate.
 const PROCESSES: u64 = 4096;
@@ -57,7 +60,7 @@ impl Ground for LaneGround {
             // The table's owner stamps it.
             token: RunToken::new(""),
             label: "shell".to_owned(),
-            argv: argv(command),
+            argv: argv(&command.script, &below(&workspace.path, &command.dir)?),
             env,
             cwd: workspace.path.clone(),
             mounts,
@@ -75,16 +78,69 @@ impl Ground for LaneGround {
 
 /// The command's words reach the shell as they are: nothing is put behind them, so that a comment at their end
 /// ends nothing else (contract R15).
-fn argv(command: &Command) -> Vec<OsString> {
-    let script = command.script.as_str();
-    let words = match command.dir.as_str() {
-        "" => vec!["/bin/sh", "-c", script],
-        dir => vec!["/bin/sh", "-c", IN_DIRECTORY, "sh", dir, script],
-    };
-    let mut words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-    // `cd` takes `-`, and names of other shells' variables, for something else.
-    if let Some(dir) = words.get_mut(4).filter(|_| !command.dir.starts_with('/')) {
-        *dir = format!("./{}", command.dir).into();
+fn argv(script: &str, dir: &Path) -> Vec<OsString> {
+    match dir.as_os_str().is_empty() {
+        true => vec!["/bin/sh".into(), "-c".into(), script.into()],
+        false => {
+            // `cd` takes `-`, and names of other shells' variables, for something else.
+            let dir = Path::new(".").join(dir).into_os_string();
+            vec![
+                "/bin/sh".into(),
+                "-c".into(),
+                IN_DIRECTORY.into(),
+                "sh".into(),
+                dir,
+                script.into(),
+            ]
+        }
     }
-    words
+}
+
+/// A directory as it lies below a workspace's top, where the operator may also give the path that the worker sees.
+///
+/// # Errors
+/// In words, when it lies elsewhere.
+fn below(top: &Path, dir: &str) -> Result<PathBuf, String> {
+    let path = Path::new(dir);
+    let path = path.strip_prefix(top).unwrap_or(path);
+    let mut depth = 0_usize;
+    for part in path.components() {
+        let deeper = match part {
+            Component::CurDir => Some(depth),
+            Component::Normal(_) => Some(depth + 1),
+            Component::ParentDir => depth.checked_sub(1),
+            Component::RootDir | Component::Prefix(_) => None,
+        };
+        depth = deeper.ok_or_else(|| {
+            format!("{dir:?} is no directory below the workspace's top; give its path from there")
+        })?;
+    }
+    Ok(path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_one_below_the_top() {
+        let top = Path::new("/home/ada/repo");
+        let path = |dir| below(top, dir).map(|path| path.to_string_lossy().into_owned());
+        for (dir, found) in [
+            ("", ""),
+            (".", "."),
+            ("sub/../other", "sub/../other"),
+            ("..sub", "..sub"),
+            ("/home/ada/repo", ""),
+            ("/home/ada/repo/sub", "sub"),
+        ] {
+            assert_eq!(path(dir).as_deref(), Ok(found), "{dir}");
+        }
+        for dir in
+            ["..", "../..", "sub/../..", "/", "/etc", "/home/ada/repository", "/home/ada/repo/.."]
+        {
+            let refused = path(dir).unwrap_err();
+            assert!(refused.contains("below the workspace's top"), "{dir}: {refused}");
+        }
+    }
 }

@@ -45,7 +45,7 @@ impl Run<'_> {
             }
             None => (self.work(runs, &brake, None).await, Early::default()),
         };
-        self.steering.close();
+        self.floor.steering.close();
         let ends = ends?;
         self.early = early;
         self.enough = self.early.enough.take().or_else(|| self.memory.enough().cloned());
@@ -82,10 +82,18 @@ impl Run<'_> {
             brake: brake.clone(),
             grace: GRACE,
         };
+        let waiting = runs.iter().filter(|run| self.memory.is_to_work(&run.id));
+        let waiting = waiting.map(|run| (run.id.clone(), run.lane.model.to_string()));
+        // On the board from now on; what is left in the end never began.
+        let _line = self.floor.line_up(waiting);
         let start = |run: LaneRun, cancel| {
-            let known = self.known_attempt(&run);
+            let stopped = self.floor.never_begins(&run.id);
+            let known = match stopped {
+                true => Some(Attempt::nothing(Stop::Cancelled)),
+                false => self.known_attempt(&run),
+            };
             let spared = known.as_ref().is_some_and(|attempt| attempt.stop == Stop::NotNeeded);
-            if !spared {
+            if !spared && !stopped {
                 let (lane, model) = (run.id.clone(), run.lane.model.to_string());
                 self.tell.send(RunEvent::LaneBegan { lane, model });
             }
@@ -104,7 +112,7 @@ impl Run<'_> {
             if let Err(error) = keep_attempt(self.dir, &run.id, attempt) {
                 self.tell.fail(error);
             }
-            self.steering.end(&run.id);
+            self.floor.steering.end(&run.id);
             self.tell.send(lane_ended(&run.id, attempt));
             if let (Some(arrived), Some(arrival)) = (&arrived, Arrival::of(run, attempt)) {
                 // Who can't be told any more has ended the fan-out.
@@ -211,6 +219,7 @@ impl Run<'_> {
         run: LaneRun,
         attempt: Attempt,
     ) -> Result<(), PipelineError> {
+        let stop = attempt.work_stop();
         let candidate = Candidate {
             id,
             kind: Kind::Worker,
@@ -221,7 +230,7 @@ impl Run<'_> {
             answer: attempt.answer,
             claims: attempt.claims,
             usage: attempt.usage,
-            stop: attempt.stop,
+            stop,
         };
         self.admit(candidate, &attempt.diff)
     }
@@ -467,7 +476,7 @@ fn taken_over(lane: &LaneRecord) -> String {
 
 /// Why an attempt gives no candidate; `None` when it gives one.
 fn why_no_candidate(attempt: &Attempt) -> Option<String> {
-    match (&attempt.stop, attempt.diff.is_empty()) {
+    match (&attempt.work_stop(), attempt.diff.is_empty()) {
         (Stop::Failed { class, message }, _) => Some(format!("{class}: {message}")),
         (Stop::NotNeeded, _) => Some("enough candidates were there without it".to_owned()),
         (Stop::Cancelled, true) => Some("it was stopped before it changed anything".to_owned()),

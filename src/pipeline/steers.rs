@@ -22,12 +22,12 @@ impl Run<'_> {
             }
         };
         let lanes = runs.iter().map(|run| run.id.clone());
-        self.steering.open(lanes, self.memory.steers(), Arc::new(keep));
+        self.floor.steering.open(lanes, self.memory.steers(), Arc::new(keep));
     }
 
     /// What the operator said to workers. A run that did not come so far again knows it from its journal.
     pub(super) fn steers(&self) -> Vec<Steer> {
-        let steers = self.steering.all();
+        let steers = self.floor.steering.all();
         if steers.is_empty() { self.memory.steers() } else { steers }
     }
 }

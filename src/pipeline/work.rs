@@ -132,10 +132,11 @@ fn is_unanswered(class: &str) -> bool {
 
 /// What a model leaves behind whose server could not answer; `None` where another one would not help.
 fn unanswered(model: &ModelRef, attempt: &Attempt) -> Option<LeftBehind> {
+    // What was handed in is worth more than a beginning with another model.
     let Stop::Failed { class, message } = &attempt.stop else { return None };
     let said =
         || Unanswered { model: model.to_string(), class: class.clone(), message: message.clone() };
-    is_unanswered(class).then(|| LeftBehind {
+    (is_unanswered(class) && !attempt.stands).then(|| LeftBehind {
         unanswered: said(),
         usage: attempt.usage,
         jobs_ended: attempt.jobs_ended,
@@ -404,15 +405,21 @@ fn attempt_of(outcome: WorkerOutcome, diff: Vec<u8>) -> Attempt {
     }
 }
 
-/// A worker that was cut off while it mended what it had handed in: that stands as it was.
+/// A worker that was cut off while it mended what it had handed in: that stands as it was. What cut the
+/// worker off is still how it ended (contracts R23 and R24); one that gave up by itself had submitted.
 fn stands(kept: Kept, outcome: WorkerOutcome) -> Attempt {
+    let stop = match outcome.stop {
+        Stop::Quit => Stop::Submitted,
+        ref other => other.clone(),
+    };
     let submitted = WorkerOutcome {
         answer: kept.answer,
         claims: kept.claims,
         stop: Stop::Submitted,
         ..outcome
     };
-    attempt_of(submitted, kept.diff)
+    let stands = !kept.diff.is_empty();
+    Attempt { stop, stands, ..attempt_of(submitted, kept.diff) }
 }
 
 /// Whether an answer was meant as a diff, well-formed or not: admission says what is wrong with it.

@@ -3,7 +3,7 @@
 use super::page::{Cell, Page, Row, Tone};
 use super::words;
 use crate::model::printable::line;
-use crate::model::{Fate, LaneRecord, RunRecord, Steer, Stop, duration};
+use crate::model::{CandidateRecord, Fate, LaneRecord, RunRecord, Steer, Stop, duration};
 
 const HEAD: [&str; 7] = ["lane", "model", "stop", "cand.", "turns", "cost", "time"];
 
@@ -15,7 +15,7 @@ pub fn write(page: &mut Page, record: &RunRecord) {
     let all = record.lanes.len();
     let gave = record.lanes.iter().filter(|lane| lane.candidate.is_some()).count();
     page.heading(&format!("Lanes: {gave} of {all} gave a candidate"));
-    let rows: Vec<Row> = record.lanes.iter().map(row).collect();
+    let rows: Vec<Row> = record.lanes.iter().map(|lane| row(lane, stands(record, lane))).collect();
     page.table(&HEAD, &rows, 0);
     if !record.steers.is_empty() {
         page.heading("Operator steering");
@@ -34,12 +34,20 @@ fn write_steer(page: &mut Page, steer: &Steer) {
     page.entry("  ", &format!("{id} to {lane} by {from}, {fate}: {}", line(text)), tone);
 }
 
-fn row(lane: &LaneRecord) -> Row {
+/// Whether a worker was cut off behind a submission, which is whole work.
+fn stands(record: &RunRecord, lane: &LaneRecord) -> bool {
+    let own = |row: &&CandidateRecord| lane.candidate.as_ref() == Some(&row.candidate.id);
+    let whole = record.candidates.iter().find(own).map(|row| row.candidate.stop.is_complete());
+    !lane.stop.is_complete() && whole == Some(true)
+}
+
+fn row(lane: &LaneRecord, stands: bool) -> Row {
     let candidate = lane.candidate.as_ref().map_or("–", |id| id.as_str());
     let why = lane.why_none.clone().or_else(|| match &lane.stop {
         Stop::Failed { message, .. } => Some(message.clone()),
         _ => None,
     });
+    let stood = stands.then(|| "what it had handed in before stands".to_owned());
     let cost = if lane.usage.calls == 0 { "–".to_owned() } else { lane.usage.cost.to_string() };
     Row {
         cells: vec![
@@ -51,7 +59,12 @@ fn row(lane: &LaneRecord) -> Row {
             Cell::plain(cost),
             Cell::plain(duration(lane.millis)),
         ],
-        notes: why.into_iter().chain(notes(lane)).map(|note| (note, Tone::Faint)).collect(),
+        notes: why
+            .into_iter()
+            .chain(notes(lane))
+            .chain(stood)
+            .map(|note| (note, Tone::Faint))
+            .collect(),
     }
 }
 

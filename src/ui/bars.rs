@@ -106,6 +106,10 @@ impl Listen for Bars {
         self.stage.set_message(self.progress.message(at));
     }
 
+    fn card(&mut self, card: &Card, at: Duration) {
+        self.cards.show_beside(card, &self.all, at);
+    }
+
     fn tick(&mut self, at: Duration) {
         self.stage.set_message(self.progress.message(at));
         self.stage.tick();

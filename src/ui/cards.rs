@@ -1,4 +1,4 @@
-//! What is live, as rows of the live view: workers and jobs alike, under one header.
+//! What is live, as rows of the live view: workers, jobs and the operator's own commands alike, under one header.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,6 +18,8 @@ pub struct Cards {
 
 struct Row {
     bar: ProgressBar,
+    /// Whether it is of the run: then it goes with the run's stage.
+    of_run: bool,
     card: Card,
     began: Duration,
     /// What it does at this moment, where that is told.
@@ -25,14 +27,24 @@ struct Row {
 }
 
 impl Cards {
-    /// Shows a card, or takes it away when what it is of has ended (contracts R2 and R7).
+    /// Shows a card of the run's, or takes it away when what it is of has ended (contracts R2 and R7).
     pub fn show(&mut self, card: &Card, all: &MultiProgress, at: Duration) {
+        self.put(card, true, all, at);
+    }
+
+    /// The same of what lives beside the run's stages.
+    pub fn show_beside(&mut self, card: &Card, all: &MultiProgress, at: Duration) {
+        self.put(card, false, all, at);
+    }
+
+    fn put(&mut self, card: &Card, of_run: bool, all: &MultiProgress, at: Duration) {
         if !card.state.is_live() {
             return self.take_away(&card.id, all);
         }
         if !self.rows.contains_key(&card.id) {
             let bar = self.place(&card.id, all);
-            let row = Row { bar, card: card.clone(), began: at, doing: String::new() };
+            let doing = String::new();
+            let row = Row { bar, of_run, card: card.clone(), began: at, doing };
             self.rows.insert(card.id.clone(), row);
         }
         if let Some(row) = self.rows.get_mut(&card.id) {
@@ -65,9 +77,10 @@ impl Cards {
         self.head();
     }
 
-    /// All go.
+    /// The run's go.
     pub fn clear(&mut self, all: &MultiProgress) {
-        let ids: Vec<String> = self.rows.keys().cloned().collect();
+        let of_run = self.rows.iter().filter(|(_, row)| row.of_run);
+        let ids: Vec<String> = of_run.map(|(id, _)| id.clone()).collect();
         ids.iter().for_each(|id| self.take_away(id, all));
     }
 

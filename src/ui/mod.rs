@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::model::printable::hanging;
-use crate::model::{EventSink, RunEvent};
+use crate::model::{Card, CardSink, EventSink, RunEvent};
 
 /// How often a live view moves while nothing happens.
 const TICK: Duration = Duration::from_millis(120);
@@ -42,10 +42,28 @@ pub fn fitted(text: &str) -> String {
     }
 }
 
+/// Who looks on at a run.
+#[derive(Clone, Debug)]
+pub struct Audience {
+    /// Is told of the run's events.
+    pub events: EventSink,
+    /// Is shown what else is live, which the run does not record: the operator's own commands.
+    pub cards: CardSink,
+}
+
+impl Audience {
+    /// One that is told of the run's events alone.
+    pub fn of(events: EventSink) -> Self {
+        Self { events, cards: CardSink::none() }
+    }
+}
+
 /// Somebody who is told of events, on a thread of its own.
 trait Listen: Send {
     /// Something happened, `at` after the beginning.
     fn tell(&mut self, event: &RunEvent, at: Duration);
+    /// Something beside the run's events stands so. Only who shows what is live has a use for it.
+    fn card(&mut self, _card: &Card, _at: Duration) {}
     /// Nothing happened for a moment.
     fn tick(&mut self, _at: Duration) {}
     /// The end: what is live goes away.
@@ -54,6 +72,7 @@ trait Listen: Send {
 
 enum Message {
     Event(Box<RunEvent>),
+    Card(Card),
     Close,
 }
 
@@ -88,13 +107,13 @@ impl Listener {
         Self { sender, thread }
     }
 
-    /// Where the run sends its events.
-    pub fn sink(&self) -> EventSink {
-        let sender = self.sender.clone();
-        EventSink::new(move |event| {
-            // Nobody listens any more after the end.
-            let _ = sender.send(Message::Event(Box::new(event)));
-        })
+    /// Where the run sends its events, and what else is live is shown. Nobody listens any more after the end.
+    pub fn audience(&self) -> Audience {
+        let (events, cards) = (self.sender.clone(), self.sender.clone());
+        Audience {
+            events: EventSink::new(move |event| drop(events.send(Message::Event(Box::new(event))))),
+            cards: CardSink::new(move |card| drop(cards.send(Message::Card(card)))),
+        }
     }
 
     /// Shows what was told so far and clears what is live, so that results can be printed.
@@ -116,6 +135,7 @@ fn listen_to(receiver: &mpsc::Receiver<Message>, mut listen: impl Listen) {
     loop {
         match receiver.recv_timeout(TICK) {
             Ok(Message::Event(event)) => listen.tell(&event, began.elapsed()),
+            Ok(Message::Card(card)) => listen.card(&card, began.elapsed()),
             Err(RecvTimeoutError::Timeout) => listen.tick(began.elapsed()),
             Ok(Message::Close) | Err(RecvTimeoutError::Disconnected) => break,
         }

@@ -158,7 +158,7 @@ fn a_long_silence_is_broken_by_what_a_worker_does() {
 fn json_lines_read_back_as_the_events() {
     let paper = Paper::new(usize::MAX);
     let listener = Listener::events_to(paper.clone());
-    let sink = listener.sink();
+    let sink = listener.audience().events;
     events().into_iter().for_each(|event| sink.send(event));
     listener.close();
     let read: Vec<RunEvent> =
@@ -172,7 +172,7 @@ fn json_lines_read_back_as_the_events() {
 fn a_reader_that_goes_away_is_given_up() {
     let paper = Paper::new(100);
     let listener = Listener::events_to(paper.clone());
-    let sink = listener.sink();
+    let sink = listener.audience().events;
     events().into_iter().for_each(|event| sink.send(event));
     listener.close();
     assert!(paper.text().len() <= 100);
@@ -236,4 +236,47 @@ fn bars_show_what_goes_on_and_leave_what_happened() {
         assert!(text.contains(part), "{part} is missing in {text:?}");
     }
     assert!(!text.contains("\u{1b}[2J") && !text.contains('\u{7}'), "{text:?}");
+}
+
+// contract R2 in part: what lives beside the run's stages
+// contract S3 in part: it is no line and no event
+#[test]
+fn a_command_of_the_operator_s_has_a_row_beside_the_stages_and_no_line() {
+    let screen = Screen::default();
+    let mut bars = bars::Bars::on(ProgressDrawTarget::term_like(Box::new(screen.clone())));
+    let shown = || std::mem::take(&mut *screen.0.lock().unwrap());
+    let card = |state| {
+        let kind = CardKind::Shell;
+        let card = Card::job(&JobId::new("shell#1"), "operator", "make watch");
+        Card { state, kind, ..card }
+    };
+    let stage = |stage| RunEvent::StageBegan { stage, units: None };
+    let second = Duration::from_secs(1);
+    bars.tell(&stage(Stage::FanOut), second);
+    let events = Paper::new(usize::MAX);
+    let (mut json, mut lines) =
+        (lines::Events::new(events.clone()), lines::Lines::new(events.clone()));
+    let prompt = "Sure? [y/N]".to_owned();
+    for (state, words) in [
+        (CardState::Running, "running"),
+        (CardState::NeedsApproval { prompt, secret: false }, "asks: Sure? [y/N]"),
+        (CardState::Stopping { alive: Vec::new() }, "stopping"),
+    ] {
+        let card = card(state);
+        bars.card(&card, second);
+        bars.tick(second);
+        let text = shown();
+        assert!(text.contains("background: 1 shell") && text.contains(words), "{words}: {text}");
+        json.card(&card, second);
+        lines.card(&card, second);
+    }
+    bars.tell(&stage(Stage::Gate), second);
+    shown();
+    bars.tick(second);
+    assert!(shown().contains("shell#1  shell  stopping"), "it outlives a stage");
+    bars.card(&card(CardState::Ended { how: "killed".to_owned() }), second);
+    shown();
+    bars.tick(second);
+    assert!(!shown().contains("shell"), "its end is the row's");
+    assert_eq!(events.text(), "");
 }

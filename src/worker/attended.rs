@@ -1,5 +1,6 @@
 //! A lane's worker in the operator's hands.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,55 @@ pub struct Floor {
     pub board: Board,
     /// The way to speak to workers.
     pub steering: Steering,
+    /// Workers that have not begun.
+    line: Line,
+}
+
+/// Workers on the board that wait for a place. Clones share it.
+#[derive(Clone, Default)]
+struct Line(Arc<Mutex<Vec<Arc<Worker>>>>);
+
+impl Line {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Worker>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.lock().iter().map(|worker| &worker.lane)).finish()
+    }
+}
+
+/// The workers that wait. Dropping it is the end of those that have not begun by then.
+#[derive(Debug)]
+pub struct LinedUp(Line);
+
+impl Drop for LinedUp {
+    fn drop(&mut self) {
+        let left = std::mem::take(&mut *self.0.lock());
+        for worker in left {
+            worker.give_up("it never began");
+        }
+    }
+}
+
+impl Floor {
+    /// Puts workers on the board that begin when there is a place for them, each with its model's name.
+    #[must_use]
+    pub fn line_up(&self, workers: impl IntoIterator<Item = (LaneId, String)>) -> LinedUp {
+        for (lane, model) in workers {
+            let worker = Worker::new(self, &lane, model);
+            self.line.lock().push(worker.clone());
+            self.board.add(worker);
+        }
+        LinedUp(self.line.clone())
+    }
+
+    /// Whether the operator stopped a worker before it began.
+    pub fn never_begins(&self, lane: &LaneId) -> bool {
+        self.line.lock().iter().any(|worker| worker.lane == *lane && worker.has_ended())
+    }
 }
 
 /// A worker under way. Dropping it is its end.
@@ -34,8 +84,6 @@ pub struct Attended {
 
 struct Worker {
     lane: LaneId,
-    began: Instant,
-    stop: CancellationToken,
     scroll: Scroll,
     steering: Steering,
     state: Mutex<State>,
@@ -43,22 +91,28 @@ struct Worker {
 
 struct State {
     model: String,
+    /// When it began, or was lined up.
+    since: Instant,
+    /// Ends it; absent while it waits for a place.
+    stop: Option<CancellationToken>,
     how: Option<String>,
     end: Option<Instant>,
 }
 
 impl Attended {
-    /// Puts the worker of a lane on the board. `stop` ends it.
+    /// Puts the worker of a lane on the board, or begins the one that waited there. `stop` ends it.
     pub fn begin(floor: &Floor, lane: &LaneId, stop: CancellationToken) -> Self {
-        let worker = Arc::new(Worker {
-            lane: lane.clone(),
-            began: Instant::now(),
-            stop,
-            scroll: Scroll::default(),
-            steering: floor.steering.clone(),
-            state: Mutex::new(State { model: String::new(), how: None, end: None }),
+        let mut line = floor.line.lock();
+        let at = line.iter().position(|worker| worker.lane == *lane);
+        let waiting = at.map(|at| line.swap_remove(at));
+        drop(line);
+        let begun = waiting.filter(|worker| worker.begin(&stop));
+        let worker = begun.unwrap_or_else(|| {
+            let worker = Worker::new(floor, lane, String::new());
+            worker.begin(&stop);
+            floor.board.add(worker.clone());
+            worker
         });
-        floor.board.add(worker.clone());
         Self { worker }
     }
 
@@ -87,6 +141,48 @@ impl Drop for Attended {
 }
 
 impl Worker {
+    /// One that has not begun.
+    fn new(floor: &Floor, lane: &LaneId, model: String) -> Arc<Self> {
+        Arc::new(Self {
+            lane: lane.clone(),
+            scroll: Scroll::default(),
+            steering: floor.steering.clone(),
+            state: Mutex::new(State {
+                model,
+                since: Instant::now(),
+                stop: None,
+                how: None,
+                end: None,
+            }),
+        })
+    }
+
+    /// It has a place now; false when it was stopped in the very moment, and `stop` with it.
+    fn begin(&self, stop: &CancellationToken) -> bool {
+        let mut state = self.state();
+        if state.end.is_some() {
+            stop.cancel();
+            return false;
+        }
+        (state.since, state.stop) = (Instant::now(), Some(stop.clone()));
+        drop(state);
+        self.scroll.wake();
+        true
+    }
+
+    /// It never begins; false when it has begun or is over.
+    fn give_up(&self, how: &str) -> bool {
+        let mut state = self.state();
+        if state.stop.is_some() || state.end.is_some() {
+            return false;
+        }
+        (state.how, state.end) = (Some(how.to_owned()), Some(Instant::now()));
+        drop(state);
+        self.steering.end(&self.lane);
+        self.scroll.say(&format!("{} ended: {how}", self.lane));
+        true
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,13 +215,16 @@ impl Handle for Worker {
         };
         let stands = match state.end {
             Some(_) => ended(),
-            None if self.stop.is_cancelled() => CardState::Stopping { alive: Vec::new() },
-            None => CardState::Running,
+            None => match &state.stop {
+                None => CardState::Waiting,
+                Some(stop) if stop.is_cancelled() => CardState::Stopping { alive: Vec::new() },
+                Some(_) => CardState::Running,
+            },
         };
         let until = state.end.unwrap_or_else(Instant::now);
         Card {
             state: stands,
-            age: until.saturating_duration_since(self.began).as_secs(),
+            age: until.saturating_duration_since(state.since).as_secs(),
             bytes: self.scroll.written(),
             ..Card::worker(&self.lane, &state.model)
         }
@@ -138,7 +237,13 @@ impl Handle for Worker {
                 let how = format!("it had ended before: {}", before.words());
                 return StopReport { how, survivors: Vec::new() };
             }
-            self.stop.cancel();
+            let how = "stopped before it began";
+            if self.give_up(how) {
+                return StopReport { how: how.to_owned(), survivors: Vec::new() };
+            }
+            if let Some(stop) = &self.state().stop {
+                stop.cancel();
+            }
             // Its jobs end with it, and its workspace is read, before it is over (contract R10).
             let over = self.scroll.beyond(u64::MAX, || self.has_ended());
             let _ = tokio::time::timeout(PATIENCE, over).await;
@@ -218,6 +323,36 @@ mod tests {
         let text = floor.board.find("one/1").unwrap().read_from(0).text();
         assert_eq!(text, "one/1 begins with p:m\none/1 ended: PARTIAL (cancelled)\n");
         assert!(handle.stop().await.how.starts_with("it had ended before"));
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_waits_is_listed_spoken_to_and_stopped_as_one_that_works() {
+        let [one, two, three] = [1, 2, 3].map(|attempt| LaneId::of("one", attempt));
+        let floor = Floor::default();
+        let lanes = [one.clone(), two.clone(), three.clone()];
+        floor.steering.open(lanes.clone(), Vec::new(), Arc::new(|_| Ok(())));
+        let line = floor.line_up(lanes.map(|lane| (lane, "p:m".to_owned())));
+        let state = |id: &str| floor.board.find(id).unwrap().card().state;
+        assert_eq!((state("one/1"), state("one/2")), (CardState::Waiting, CardState::Waiting));
+        let (ada, text) = (Sender::of_peer(7, None), "use tabs".to_owned());
+        let second = floor.board.find("one/2").unwrap();
+        second.feed_input(Input::Submit { text }, &ada).await.unwrap();
+        let first = floor.board.find("one/1").unwrap();
+        let begun = Attended::begin(&floor, &one, CancellationToken::new());
+        assert_eq!(first.card().state, CardState::Running, "it is the same");
+        assert_eq!(second.stop().await.how, "stopped before it began");
+        assert!(floor.never_begins(&two) && !floor.never_begins(&one));
+        assert_eq!(floor.steering.all()[0].fate, Fate::Missed);
+        assert!(second.read_from(0).text().ends_with("one/2 ended: stopped before it began\n"));
+        assert!(second.stop().await.how.starts_with("it had ended before"));
+        // One that had its place in the moment in which it was stopped.
+        let cut = CancellationToken::new();
+        drop(Attended::begin(&floor, &two, cut.clone()));
+        assert!(cut.is_cancelled());
+        drop(line);
+        assert_eq!(state("one/3"), CardState::Ended { how: "it never began".to_owned() });
+        assert_eq!(state("one/1"), CardState::Running);
+        drop(begun);
     }
 
     #[tokio::test]

@@ -235,9 +235,12 @@ async fn settle(context: &ToolContext, number: u32, stop: &Stop) -> (Vec<String>
 fn how(outcome: &WorkerOutcome, cap: u32) -> String {
     match &outcome.stop {
         Stop::Submitted => "done".to_owned(),
-        Stop::Limit { limit: Limit::Iterations } => format!(
+        Stop::Limit { limit: Limit::Iterations } if outcome.rounds >= cap => format!(
             "PARTIAL: its cap of {cap} tool rounds cut it off, and nobody is there to grant more"
         ),
+        Stop::Limit { limit: Limit::Iterations } => {
+            "PARTIAL: the turns of all workers of the run together are used up".to_owned()
+        }
         Stop::Limit { limit } => {
             format!("PARTIAL: its {} limit cut it off", format!("{limit:?}").to_lowercase())
         }

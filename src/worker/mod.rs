@@ -26,7 +26,7 @@ use crate::model::{Claim, EventSink, LaneId, Stop, Usage, WorkerLimits};
 use crate::provider::Provider;
 use crate::tools::{Registry, Submission, ToolContext, ToolOutput};
 
-pub use attended::{Attended, Floor};
+pub use attended::{Attended, Floor, LinedUp};
 pub use delegate::{DelegateDesk, DelegateSubtask, Past};
 pub use history::RESULT_CAP;
 pub use limits::{SUMMARY_RESERVE_DIVISOR, Turns};
@@ -120,6 +120,8 @@ pub struct WorkerOutcome {
     pub stop: Stop,
     /// How many times the model answered.
     pub turns: u32,
+    /// How many tool rounds it took: what its cap counts.
+    pub rounds: u32,
     /// What the model's server counted.
     pub usage: Usage,
     /// The whole conversation.

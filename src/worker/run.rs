@@ -265,6 +265,7 @@ impl Loop {
             claims,
             stop,
             turns: self.turns,
+            rounds: self.spent.rounds,
             usage: self.spent.usage,
             transcript: self.history.into_messages(),
         }

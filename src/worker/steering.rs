@@ -128,6 +128,17 @@ impl Steering {
         Ok(steer)
     }
 
+    /// The lane of the run that an operator means, by its id or, where it has one attempt, its name; also
+    /// one that has ended.
+    pub fn lane(&self, asked: &str) -> Option<LaneId> {
+        LaneId::meant(asked, self.lock().lanes.keys()).cloned()
+    }
+
+    /// Whether the run has come to its workers.
+    pub fn is_open(&self) -> bool {
+        self.lock().keep.is_some()
+    }
+
     /// Waits until it is known what became of a text.
     pub async fn fate(&self, id: &str) -> Fate {
         loop {
@@ -187,12 +198,7 @@ impl State {
         if self.keep.is_none() || self.lanes.is_empty() {
             return Err(SteerError::NotOpen);
         }
-        let named = |lane: &&LaneId| {
-            lane.as_str() == asked
-                || lane.as_str().rsplit_once('/').is_some_and(|(name, _)| name == asked)
-        };
-        let found: Vec<&LaneId> = self.lanes.keys().filter(named).collect();
-        let [lane] = found[..] else {
+        let Some(lane) = LaneId::meant(asked, self.lanes.keys()) else {
             let known: Vec<&str> = self.lanes.keys().map(LaneId::as_str).collect();
             return Err(SteerError::Unknown { asked: asked.to_owned(), known: known.join(", ") });
         };
@@ -360,6 +366,8 @@ mod tests {
     fn a_lane_is_named_by_its_id_or_by_a_name_that_means_one() {
         let (steering, kept) = open(Vec::new());
         assert_eq!(steering.post("two", &ada(), "x").unwrap().lane, LaneId::of("two", 1));
+        assert_eq!(steering.lane("two/1"), steering.lane("two"));
+        assert_eq!((steering.lane("one"), steering.lane("one/2")), (None, Some(lane(2))));
         let error = steering.post("one", &ada(), "x").unwrap_err().to_string();
         assert_eq!(error, "no lane is called \"one\"; there are one/1, one/2, two/1");
         assert_eq!(steering.post("two", &ada(), " \n"), Err(SteerError::Empty));

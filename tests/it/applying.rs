@@ -98,6 +98,24 @@ fn run_can_apply_its_winner() {
     assert_eq!(place.read("value.txt"), "9\n");
 }
 
+// contract R23
+#[test]
+fn partial_work_is_applied_by_name_only() {
+    let place = Place::new();
+    let before = place.fingerprint();
+    place.run(["run", "x", "--lane-turns", "1", "--apply"]).exits(1);
+    let record = place.record();
+    assert_eq!(record["decision"]["outcome"]["reason"], "only_partial");
+    let passed = |gate: &serde_json::Value| gate["verdict"]["kind"] == "pass";
+    assert!(record["candidates"][0]["gates"].as_array().unwrap().iter().all(passed));
+    for command in [&["apply"][..], &["apply", "--branch", "partial"]] {
+        place.run(command).exits(1).says(&["only partial work", "--candidate"]);
+    }
+    assert_eq!(place.fingerprint(), before, "nothing of it is written");
+    place.run(["apply", "--candidate", "c1"]).exits(0).prints(&["applied c1", "value.txt"]);
+    assert_eq!(place.read("value.txt"), "2\n");
+}
+
 #[test]
 fn uncommitted_changes_are_told_and_can_be_included() {
     let place = Place::new();
@@ -139,7 +157,7 @@ fn a_run_of_another_repository_is_applied_nowhere_unless_it_is_named() {
     let before = place.fingerprint();
     let apply = |args: &[&str]| {
         let mut command = place.bakeoff(args);
-        Done::of(command.current_dir(&other).output().unwrap())
+        Done::run(command.current_dir(&other))
     };
     apply(&["apply"]).exits(2).says(&["was made on", "-C"]);
     assert_eq!(place.fingerprint(), before);

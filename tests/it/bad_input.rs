@@ -93,8 +93,8 @@ fn tasks() {
         ],
     );
     let huge = fs::File::open(place.dir.join("huge.md")).unwrap();
-    let output = place.bakeoff(["run", "-"]).stdin(huge).output().unwrap();
-    Done::of(output).exits(2).says(&["the task has more than 1048576 bytes"]);
+    let done = Done::run(place.bakeoff(["run", "-"]).stdin(huge));
+    done.exits(2).says(&["the task has more than 1048576 bytes"]);
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn at_server(place: &Place, wire: &str, url: &str) {
 
 fn with_key(place: &Place) -> Done {
     let args = ["run", "x", "--check", "sh check.sh"];
-    Done::of(place.bakeoff(args).env("LOCAL_KEY", "sk-wrong-key-12345").output().unwrap())
+    Done::run(place.bakeoff(args).env("LOCAL_KEY", "sk-wrong-key-12345"))
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn mounting(place: &Place, line: &str) -> Done {
         command.env(name, value.unwrap_or(OsStr::new("")));
     }
     command.env("B", env!("CARGO_BIN_EXE_bakeoff"));
-    Done::of(command.output().unwrap())
+    Done::run(command)
 }
 
 #[test]
@@ -412,13 +412,9 @@ fn paths_of_any_bytes() {
     fs::copy(place.diff("good.diff", "2"), &diff).unwrap();
     let before = bakeoff::pipeline::fingerprint(&repo).unwrap();
     let run = |args: &[&OsStr]| {
-        let output = place
-            .bakeoff(args)
-            .current_dir(&repo)
-            .env("BAKEOFF_HOME", place.dir.join(odd(b"st\xffte")))
-            .output()
-            .unwrap();
-        Done::of(output)
+        let mut command = place.bakeoff(args);
+        command.current_dir(&repo).env("BAKEOFF_HOME", place.dir.join(odd(b"st\xffte")));
+        Done::run(command)
     };
     let words = |text: &'static str| text.split(' ').map(OsStr::new).collect::<Vec<_>>();
     run(&words("run x")).exits(0);

@@ -218,7 +218,7 @@ fn tasks_come_from_arguments_files_and_standard_input() {
     );
     for args in [["run", "-"].as_slice(), &["run", "-f", "-"]] {
         let file = fs::File::open(place.dir.join("issue.md")).unwrap();
-        Done::of(place.bakeoff(args).stdin(file).output().unwrap()).exits(0);
+        Done::run(place.bakeoff(args).stdin(file)).exits(0);
         assert_eq!(place.record()["plan"]["task"]["source"]["kind"], "stdin");
     }
     place.run(["run", "as an argument"]).exits(0);
@@ -286,6 +286,15 @@ fn completions_manual_and_help() {
         place.run([command, "--help"]).exits(0).prints(&["Usage: bakeoff"]);
     }
     place.run([""; 0]).exits(2).says(&["Usage: bakeoff"]);
+}
+
+#[test]
+fn doctor_tries_a_terminal() {
+    let place = Place::new();
+    let row = "ok  pty                    commands of `bakeoff shell --pty` get their own";
+    place.run(["doctor"]).exits(0).prints(&["\nterminals\n", row]);
+    let json = place.run(["doctor", "--json"]).exits(0).json();
+    assert_eq!(json["terminals"], serde_json::json!({"works": true, "trouble": null}));
 }
 
 #[test]
@@ -435,7 +444,7 @@ fn keys_stay_where_they_are() {
     );
     let run = |flags: &[&str]| {
         let args = ["run", "x", "--check", "sh check.sh", "--test", &spy];
-        Done::of(place.bakeoff(args.iter().chain(flags)).env("LOCAL_KEY", KEY).output().unwrap())
+        Done::run(place.bakeoff(args.iter().chain(flags)).env("LOCAL_KEY", KEY))
     };
     let mut said = Vec::new();
     place.config(&settings("v1"));

@@ -10,7 +10,7 @@ const POOL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/pool");
 fn eval(args: &[&str]) -> Done {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bakeoff"));
     command.arg("eval").args(args).env_clear().env("HOME", "/nonexistent");
-    Done::of(command.output().unwrap())
+    Done::run(command)
 }
 
 #[test]

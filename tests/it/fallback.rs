@@ -186,9 +186,8 @@ fn what_the_config_says_of_requests_is_sent_kept_to_and_shown_without_secrets() 
          [lanes.a]\nmodel = \"own:m\"\n",
         provider("own", &server.url())
     ));
-    let with_pass = |args: &[&str]| {
-        Done::of(place.bakeoff(args).env("OWN_PASS", "hush-hush-hush").output().unwrap())
-    };
+    let with_pass =
+        |args: &[&str]| Done::run(place.bakeoff(args).env("OWN_PASS", "hush-hush-hush"));
     let said = reason(&place, with_pass(&["run", "x"]));
     assert!(said.contains("did not give the first byte within 1s"), "{said}");
     let body = server.requests()[0].json();

@@ -167,7 +167,7 @@ fn no_file_of_a_run_holds_a_key_or_what_the_environment_calls_a_secret() {
     bench.configure(&address, "");
     let mut command = bench.place.bakeoff(RUN);
     command.env("OWN_KEY", secrets[0]).env("DEPLOY_TOKEN", secrets[1]);
-    let done = super::support::place::Done::of(command.output().unwrap());
+    let done = super::support::place::Done::run(command);
     let mut found = Vec::new();
     files(&bench.newest(), &mut found);
     assert!(found.iter().any(|(name, _)| name.ends_with("journal.jsonl")));

@@ -9,6 +9,8 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use unicode_security::skeleton;
 
+use super::support::place::output_of;
+
 const DELIMITERS: [&str; 3] = ["END MEMORY", "END USER MEMORY", "END PRIOR RUNS"];
 
 /// What the program writes for an input.
@@ -24,7 +26,7 @@ fn program(args: &[&str], input: &[u8]) -> (Option<i32>, Vec<u8>) {
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(input).unwrap());
-        let output = child.wait_with_output().unwrap();
+        let output = output_of(child);
         (output.status.code(), output.stdout)
     })
 }

@@ -5,9 +5,12 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::support::place::{Place, writes};
+use super::midway::{mends, turn};
+use super::resume::Bench;
+use super::support::place::{Place, Running, is, writes};
+use super::support::server::{Reply, Request};
 
 /// Runs `work`, and counts the processes that had this command line meanwhile. Each of them lives long
 /// enough to be seen.
@@ -89,4 +92,156 @@ fn a_worker_that_is_cut_while_its_submission_is_gated_leaves_it_to_be_gated_once
     assert_eq!(done["decision"]["outcome"]["kind"], "winner");
     place.run(["replay"]).exits(0);
     place.nothing_left("cut");
+}
+
+/// Lane one hands in what fails its check and is sent back; `then` are its turns from there.
+fn sent_back(then: &str) -> String {
+    let other = writes(&[("two", "3")]).replacen("version = 1\n", "", 1);
+    writes(&[("one", "many")]) + then + &other
+}
+
+/// A round's first call: with it the check would pass, but it is never handed in.
+const MENDS: &str = "[[worker.turns]]\ncalls = [{ name = \"write_file\", arguments = { path = \"value.txt\", \
+     content = \"2\\n\" } }]\n";
+
+/// A worker that was cut off in its first round: how it ended is told everywhere, and what it had handed
+/// in is its candidate, with the gates' word of then.
+fn stands(record: &Value, at: usize, stop: &Value) {
+    let (lane, row) = (&record["lanes"][at], &record["candidates"][at]);
+    let (id, other) = (format!("c{}", at + 1), format!("c{}", 2 - at));
+    let expected = (stop, &json!(1), &json!(id));
+    assert_eq!((&lane["stop"], &lane["healed"], &lane["candidate"]), expected);
+    let one = &row["candidate"];
+    assert_eq!((&one["stop"]["kind"], &one["answer"]), (&json!("submitted"), &json!("done")));
+    let gates: Vec<&str> = row["gates"].as_array().unwrap().iter().map(verdict).collect();
+    assert_eq!(gates, ["pass", "fail", "skipped"], "as it was handed in, not as it was left");
+    assert_eq!(
+        (&record["decision"]["outcome"]["candidate"], &record["exit"]),
+        (&json!(other), &json!("done"))
+    );
+}
+
+/// The same in what the operator is told, of lane one.
+fn told(place: &Place, events: &[Value], stop: &Value, word: &str) {
+    let ended = events.iter().find(|e| is("lane_ended")(e) && e["lane"] == "one/1").unwrap();
+    assert_eq!((&ended["stop"], &ended["left_change"]), (stop, &true.into()));
+    let diff = place.run(["diff", "--candidate", "c1"]).exits(0).out;
+    assert!(diff.ends_with("-1\n+many\n"), "{diff}");
+    place.run(["show"]).exits(0).prints(&[word, "what it had handed in before stands"]);
+    place.run(["replay"]).exits(0);
+    place.nothing_left("cut off in a round");
+}
+
+fn verdict(gate: &Value) -> &str {
+    gate["verdict"]["kind"].as_str().unwrap()
+}
+
+// contract C17 R23 R24
+#[test]
+fn what_was_handed_in_stands_when_a_limit_ends_the_round_behind_it() {
+    let place = Place::new();
+    place.script(&sent_back(&format!("{MENDS}[[worker.turns]]\ntext = \"so far\"\n")));
+    let args = ["run", "x", "--heal", "5", "--lane-turns", "3"];
+    let (done, events) = Running::start(place.bakeoff(args)).end();
+    let record = place.record();
+    let stop = json!({"kind": "limit", "limit": "iterations"});
+    stands(&record, 0, &stop);
+    told(&place, &events, &stop, "PARTIAL (iterations)");
+    assert_eq!(done.exits(0).code, Some(0));
+    assert_eq!(record["lanes"][0]["turns"], 4, "three, and its last word");
+}
+
+// contract R23
+#[test]
+fn what_was_handed_in_stands_when_the_operator_ends_the_round_behind_it() {
+    let place = Place::new();
+    let waits = MENDS.replace("calls =", "delay_ms = 3600000\ncalls =");
+    place.script(&sent_back(&format!("{MENDS}{waits}")));
+    let mut running = Running::start(place.bakeoff(["run", "x", "--heal", "5"]));
+    running.until(|event| {
+        is("lane_activity")(event) && event["lane"] == "one/1" && event["turn"] == 4
+    });
+    place.run(["stop", "latest", "one/1"]).exits(0).prints(&["one/1: PARTIAL (cancelled)"]);
+    let (done, events) = running.end();
+    done.exits(0);
+    let stop = json!({"kind": "cancelled"});
+    stands(&place.record(), 0, &stop);
+    told(&place, &events, &stop, "PARTIAL (cancelled)");
+}
+
+/// What ends lane two in the round behind its submission, by its own settings or by what its server does
+/// with the request of that turn; how it ends, and how often its model was asked.
+struct End {
+    own: &'static str,
+    fault: Option<(usize, fn() -> Reply)>,
+    stop: &'static str,
+    asked: usize,
+}
+
+const OVERFLOW: &str =
+    r#"{"error":{"message":"This is longer than the context.","code":"context_length_exceeded"}}"#;
+
+/// Each call costs a cent and takes 110 tokens; it may cost ten cents.
+const ENDS: [End; 5] = [
+    // Behind the third call (the second, where money is kept back for it) there is room for a last word only.
+    End { own: "tokens = 500\n", fault: None, stop: "cost", asked: 4 },
+    End { own: "budget_usd = 0.13\n", fault: None, stop: "cost", asked: 3 },
+    // The server is silent in the round, and for the last word.
+    End { own: "seconds = 10\n", fault: Some((3, Reply::silence)), stop: "time", asked: 5 },
+    End { own: "", fault: Some((3, || Reply::json(400, OVERFLOW))), stop: "context", asked: 4 },
+    // Another model would begin anew, and what was handed in would be lost.
+    End {
+        own: "fallback = [\"own:one\"]\n",
+        fault: Some((2, || Reply::json(401, "{}"))),
+        stop: "auth",
+        asked: 3,
+    },
+];
+
+// contract C17 R23 R24
+#[test]
+fn a_gate_steers_its_worker_unless_told_otherwise_and_within_all_of_its_limits() {
+    for end in &ENDS {
+        let fault = end.fault;
+        let bench = Bench::answering(move |request| {
+            let body = request.json();
+            match fault {
+                Some((from, fault)) if body["model"] == "two" && turn(&body) >= from => fault(),
+                _ => mends(request),
+            }
+        });
+        let price = "{ input = 0.0, output = 1000.0 }";
+        let rest = format!(
+            "{}[limits]\nmax_output_tokens = 100\n[providers.own.prices]\none = {price}\ntwo = {price}\n\
+             judge = {price}\n",
+            end.own
+        );
+        bench.configure(&bench.server.url(), &rest);
+        let done = bench.run(&["run", "x", "--no-synth", "--json", "-q"]);
+        let record = done.exits(0).json();
+        let stop = &record["lanes"][1]["stop"];
+        let why = stop["limit"].as_str().or(stop["class"].as_str());
+        assert_eq!(why, Some(end.stop));
+        stands(&record, 1, stop);
+        let by_two = |request: &&Request| request.json()["model"] == "two";
+        let requests = bench.server.requests();
+        assert_eq!(requests.iter().filter(by_two).count(), end.asked, "{}", end.stop);
+        bench.run(&["replay"]).exits(0);
+        bench.place.nothing_left(end.stop);
+    }
+}
+
+#[test]
+fn no_gate_steers_where_the_operator_says_so() {
+    let bench = Bench::answering(mends);
+    let record =
+        bench.run(&["run", "x", "--no-synth", "--json", "-q", "--heal", "0"]).exits(0).json();
+    assert_eq!(
+        (&record["lanes"][1]["healed"], &record["lanes"][1]["turns"]),
+        (&Value::Null, &json!(2))
+    );
+    assert_eq!(verdict(&record["candidates"][1]["gates"][1]), "fail");
+    let plan = |args: &[&str]| bench.run(&[&["run", "x", "--dry-run"], args].concat()).exits(0);
+    assert!(!plan(&["--heal", "0"]).out.contains("goes back to its worker"));
+    plan(&[]).prints(&["heal    what fails a gate goes back to its worker, at most 1 x"]);
 }

@@ -8,7 +8,7 @@ use bakeoff::jobs::{
     mint_token,
 };
 use bakeoff::journal::Learnt;
-use bakeoff::model::{CardKind, CardState, LaneId, LeaseId, Sender};
+use bakeoff::model::{CardKind, CardSink, CardState, LaneId, LeaseId, Sender};
 use bakeoff::sandbox::{JobSpec, Launcher};
 
 use crate::sandbox::stage::*;
@@ -41,7 +41,7 @@ struct Run {
 impl Run {
     async fn new() -> Self {
         let (launcher, dir, learnt) = (launcher().await, folder(), Learnt::default());
-        let jobs = HostJobs::new(learnt.clone());
+        let jobs = HostJobs::new(learnt.clone(), CardSink::none());
         jobs.open(launcher.clone());
         let ground = Arc::new(Place(dir.path().to_owned()));
         let entrance = jobs.enter(&LaneId::of("fast", 1), ground);
@@ -145,7 +145,7 @@ fn what_the_operator_leaves_running_is_no_worker_s_and_ends_with_the_run_unrepor
     // contract S7
     // contract S9
     // contract S10
-    // contract R5
+    // contract R5 in part: a shell is no job of a worker's
     for system in [System::Here, System::NoNamespaces] {
         on(system, || async {
             let run = Run::new().await;
@@ -194,6 +194,28 @@ fn what_the_operator_leaves_running_is_no_worker_s_and_ends_with_the_run_unrepor
 }
 
 #[test]
+fn what_others_look_at_is_not_left_and_too_many_are_refused_in_the_operator_s_words() {
+    on(System::Here, || async {
+        let run = Run::new().await;
+        let watched = Command { viewed: true, ..run.command("exec sleep 1000", false) };
+        let watched = run.jobs.start(None, &watched).unwrap();
+        let quick = run.start("true");
+        over(&quick).await;
+        let viewer = watched.viewer();
+        assert_eq!(run.jobs.told(quick.id(), false), "", "it ends with its viewer");
+        drop(viewer);
+        let told = run.jobs.told(quick.id(), false);
+        assert!(told.starts_with("left by earlier commands") && told.contains("shell#1"), "{told}");
+        let command = run.command("exec sleep 1000", false);
+        let refused = (0..20).find_map(|_| run.jobs.start(None, &command).err());
+        let refused = refused.expect("there is an end");
+        assert!(refused.starts_with("16 commands run already"), "{refused}");
+        assert!(refused.contains("`bakeoff stop ID`") && !refused.contains("kill"), "{refused}");
+        assert_eq!(run.jobs.finish().await.killed, 16);
+    });
+}
+
+#[test]
 fn a_thousand_quick_commands_leave_one_row() {
     // contract S8
     on(System::Here, || async {
@@ -221,7 +243,7 @@ fn a_command_needs_a_workspace_and_a_sandbox() {
         assert!(refused(&run.jobs, None).contains("fast/1, slow/1"));
         drop(more);
         assert!(run.jobs.start(None, &command).is_ok());
-        let none = HostJobs::new(Learnt::default());
+        let none = HostJobs::new(Learnt::default(), CardSink::none());
         assert!(refused(&none, None).contains("no lane has a workspace now"));
         let _lane = none.enter(&LaneId::of("slow", 1), Arc::new(Place("/tmp".into())));
         assert!(refused(&none, None).contains("no sandbox"));
@@ -264,8 +286,6 @@ fn a_secret_is_asked_for_without_attaching_and_never_kept_in_output() {
                 put(&wrong, submit(answer)).await.unwrap();
             }
             assert_eq!(over(&wrong).await, 0, "{}", text(&wrong));
-            // At the end nothing of it is known any more.
-            run.jobs.finish().await;
         });
     }
 }

@@ -32,6 +32,7 @@ mod host;
 mod hostile_gate;
 mod jobs;
 mod judging;
+mod midway;
 mod money;
 mod operator;
 mod patch_cases;

@@ -363,7 +363,7 @@ fn first_messages(requests: &[Request]) -> Vec<(String, String)> {
 }
 
 // contract C21 C27 R30
-// contract S5 together: of memory, earlier runs and titles
+// contract S5 in part: of memory, earlier runs and titles
 // contract C33-prior-1
 #[test]
 fn earlier_runs_are_told_as_fenced_memory_that_is_frozen_and_can_be_left_out() {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::resume::said;
-use super::support::place::{Done, PATIENCE, Place, Running, is};
-use super::support::server::Server;
+use super::resume::{answer, said};
+use super::support::place::{Done, PATIENCE, Place, Running, is, output_of};
+use super::support::server::{Reply, Request, Server};
 
 mod screen;
 mod shell;
@@ -34,6 +34,11 @@ const LANES: [&str; 2] = ["one", "two"];
 
 impl Stage {
     fn new() -> Self {
+        Self::with("max_parallel = 2", "")
+    }
+
+    /// With these `[limits]`, and more settings.
+    fn with(limits: &str, more: &str) -> Self {
         let (mut lines, mut asked, mut ways) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for lane in LANES {
             let ((say, said), (ask, heard)) = (channel::<Value>(), channel::<Value>());
@@ -43,17 +48,34 @@ impl Stage {
         }
         let server = Server::start(move |request| {
             let body = request.json();
-            let way = ways[body["model"].as_str().unwrap()].clone();
+            // Who judges, and who gives titles, is no part of the conversation.
+            let Some(way) = ways.get(body["model"].as_str().unwrap()).cloned() else {
+                return beside(request);
+            };
             // One who asks again while nobody listens is an engine that was killed.
             way.1.lock().unwrap().send(body.clone()).ok();
             let message = way.0.lock().unwrap().recv().unwrap_or(json!({"content": "gone"}));
             said(&body, message)
         });
         let place = Place::new();
+        let judges = if more.contains("[judges]") { "" } else { "[judges]\nenabled = false\n" };
         place.config(&format!(
             "[providers.own]\nwire = \"openai-chat\"\nbase_url = \"{}/v1\"\nkey_env = \"\"\n\
-             [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n[judges]\nenabled = false\n\
-             [limits]\nmax_parallel = 2\n[lanes.one]\nmodel = \"own:one\"\n[lanes.two]\nmodel = \"own:two\"\n",
+             [gates]
+check = \"sh check.sh\"
+test = \"sh test.sh\"
+{judges}\
+             [limits]
+{limits}
+[workers]
+heal_rounds = 0
+{more}
+[lanes.one]
+model = \"own:one\"
+\
+             [lanes.two]
+model = \"own:two\"
+",
             server.url()
         ));
         Self { place, server, lines, asked }
@@ -109,6 +131,15 @@ impl Stage {
     }
 }
 
+/// What a judge says, or the model of the side calls.
+fn beside(request: &Request) -> Reply {
+    let body = request.json();
+    match body["model"].as_str() {
+        Some("side") => said(&body, json!({"role": "assistant", "content": "Raise it higher."})),
+        _ => answer(request),
+    }
+}
+
 /// The text of the last message with this role.
 fn last(request: &Value, role: &str) -> String {
     let messages = request["messages"].as_array().unwrap();
@@ -117,7 +148,7 @@ fn last(request: &Value, role: &str) -> String {
 }
 
 fn ended(child: Child) -> Done {
-    Done::of(child.wait_with_output().unwrap())
+    Done::of_child(child)
 }
 
 // contract R1, R2, R3, R6
@@ -178,6 +209,81 @@ fn one_list_has_workers_and_jobs_and_one_id_reads_and_stops_each() {
     stage.place.nothing_left("stopped in parts");
 }
 
+// contract R5
+#[test]
+fn a_worker_that_waits_has_a_row_takes_words_and_begins_when_a_place_is_free() {
+    let stage = Stage::with("max_parallel = 1", "");
+    let mut running = stage.start();
+    drop(stage.asked("one"));
+    assert_eq!(stage.listed(&[]), ["one/1", "two/1"]);
+    stage.place.run(["jobs"]).exits(0).prints(&["waiting"]);
+    // The operator's command goes on when the next worker begins, and takes no place of it.
+    let shell = ["shell", "--lane", "one", "--detach", "--", "exec sleep 1000"];
+    stage.place.run(shell).exits(0).says(&["shell#1 is started"]);
+    let viewer = stage.child(&["attach", "two"]);
+    stage.place.run(["steer", "--no-wait", "two", "mind the sign"]).exits(0);
+    stage.submits("one", "2\n");
+    assert_eq!(words(&stage.asked("two")).len(), 1);
+    assert_eq!(stage.listed(&[]), ["shell#1", "two/1"]);
+    // By the lane's name, as everywhere, also in front of a job's number.
+    assert_eq!(stage.follows("two"), "two/1#1");
+    stage.place.run(["stop", "latest", "two#1"]).exits(0).prints(&["two/1#1: killed"]);
+    stage.submits("two", "3\n");
+    running.until(is("admitted"));
+    let begun = running.events.iter().filter(|event| event["event"] == "lane_began").count();
+    running.end().0.exits(0);
+    assert_eq!(begun, 2);
+    ended(viewer).exits(0).prints(&["two/1 begins with"]).says(&["two/1: waiting", "is over"]);
+    stage.place.nothing_left("a lane that waited");
+}
+
+#[test]
+fn a_worker_that_is_stopped_while_it_waits_never_begins() {
+    let stage = Stage::with("max_parallel = 1", "");
+    let running = stage.start();
+    drop(stage.asked("one"));
+    stage.place.run(["steer", "--no-wait", "two", "mind the sign"]).exits(0);
+    // No run is called so: the lane is meant.
+    stage.place.run(["stop", "two"]).exits(0).prints(&["two/1: stopped before it began"]);
+    stage
+        .place
+        .run(["stop", "too"])
+        .exits(2)
+        .says(&["in the newest run", "there are one/1, two/1"]);
+    assert_eq!(stage.listed(&[]), ["one/1"]);
+    stage.place.run(["steer", "two", "x"]).exits(1).says(&["two/1 has ended"]);
+    stage.submits("one", "2\n");
+    let (done, events) = running.end();
+    done.exits(0);
+    let of_two = events.iter().filter(|event| event["lane"] == "two/1");
+    let kinds: Vec<&Value> = of_two.map(|event| &event["event"]).collect();
+    assert_eq!(kinds, ["lane_ended"]);
+    assert!(stage.asked["two"].try_recv().is_err(), "nobody asked its model");
+    let record = stage.place.record();
+    assert_eq!(record["lanes"][1]["stop"]["kind"], "cancelled");
+    assert_eq!(record["steers"][0]["fate"], "missed");
+    stage.place.run(["replay"]).exits(0);
+}
+
+#[test]
+fn before_there_are_workers_the_operator_is_told_so_and_can_end_the_run() {
+    let stage = Stage::with("max_parallel = 2", "");
+    let settings = stage.place.dir.join("config/bakeoff/config.toml");
+    let slow = std::fs::read_to_string(&settings).unwrap().replace("sh check.sh", "sleep 1000");
+    stage.place.config(&slow);
+    let mut running = stage.start();
+    running.until(is("gate_began"));
+    for args in [&["stop", "one/1"][..], &["attach", "one"], &["steer", "one", "x"]] {
+        stage.place.run(args).exits(2).says(&["no worker of the run has begun", "stage workers"]);
+    }
+    let shell = stage.place.run(["shell", "--lane", "one", "--", "true"]);
+    shell.exits(125).says(&["no lane has a workspace now"]);
+    assert!(stage.listed(&["--all"]).is_empty());
+    stage.place.run(["stop"]).exits(0).prints(&["stopping"]);
+    running.end().0.exits(130);
+    stage.place.nothing_left("ended before its workers");
+}
+
 // contract C32
 // contract C26 in part: of the channels that there are
 #[test]
@@ -229,6 +335,30 @@ fn the_operators_word_is_read_in_the_next_turn_or_comes_back_as_missed() {
     stage.place.run(["steer", "one", "x"]).exits(2).says(&["the run is not going on"]);
     stage.place.run(["replay"]).exits(0);
     stage.place.nothing_left("steered");
+}
+
+// contract C3 in part: the operator's command says so
+#[test]
+fn a_stop_that_is_not_proven_fails_and_names_what_may_be_alive() {
+    let place = Place::new();
+    place.run(["run", "raise the value"]).exits(0);
+    // Its engine is the test's: a process that outlives a kill can't be had from the sandbox.
+    let socket = place.runs()[0].join("control.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let engine = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = String::new();
+        BufReader::new(&stream).read_line(&mut request).unwrap();
+        let report =
+            json!({"how": "killed", "survivors": ["sleep (process 7)", "make (process 9)"]});
+        let answer = json!({"answer": "stopped", "id": "one/1#1", "report": report});
+        stream.write_all(format!("{answer}\n").as_bytes()).unwrap();
+        serde_json::from_str::<Value>(&request).unwrap()
+    });
+    let done = place.run(["stop", "one/1#1"]).exits(1);
+    done.says(&["one/1#1 was told to stop", "may be alive: sleep (process 7), make (process 9)"]);
+    let request = engine.join().unwrap();
+    assert_eq!(request, json!({"ask": "stop", "id": "one/1#1", "protocol": 1}));
 }
 
 /// The user's texts of a request that are the operator's words to a worker under way.

@@ -30,6 +30,11 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new() -> Self {
+        Self::answering(answer)
+    }
+
+    /// One whose models answer in their own way.
+    pub(super) fn answering(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let place = Place::new();
         let (deadly, victim) = (Arc::<AtomicUsize>::default(), Arc::new(Mutex::new(None::<Pid>)));
         let (at, whom, count) = (deadly.clone(), victim.clone(), AtomicUsize::new(0));
@@ -63,7 +68,7 @@ impl Bench {
     }
 
     pub(super) fn run(&self, args: &[&str]) -> Done {
-        Done::of(self.start(args).wait_with_output().unwrap())
+        Done::of_child(self.start(args))
     }
 
     /// Runs a command that is killed when the server gets its `nth` request from now on.
@@ -73,7 +78,7 @@ impl Bench {
         *victim = Some(Pid::from_child(&child));
         self.deadly.store(self.asked() + nth, Ordering::SeqCst);
         drop(victim);
-        let done = Done::of(child.wait_with_output().unwrap());
+        let done = Done::of_child(child);
         self.deadly.store(0, Ordering::SeqCst);
         done
     }
@@ -112,9 +117,14 @@ pub(super) fn answer(request: &Request) -> Reply {
         2 => ("read_file", json!({"path": "value.txt"})),
         _ => ("submit", json!({"answer": "done", "claims": []})),
     };
+    called(&body, turns, name, &arguments)
+}
+
+/// An answer that calls one tool, in the turn with this number.
+pub(super) fn called(body: &Value, turn: usize, name: &str, arguments: &Value) -> Reply {
     let function = json!({"name": name, "arguments": arguments.to_string()});
-    let calls = json!([{"id": format!("call-{turns}"), "type": "function", "function": function}]);
-    said(&body, json!({"role": "assistant", "content": null, "tool_calls": calls}))
+    let calls = json!([{"id": format!("call-{turn}"), "type": "function", "function": function}]);
+    said(body, json!({"role": "assistant", "content": null, "tool_calls": calls}))
 }
 
 pub(super) fn said(body: &Value, message: Value) -> Reply {
@@ -444,7 +454,7 @@ fn a_full_disk_ends_a_run_that_goes_on_where_it_stood_once_there_is_room() {
     command.env("OWN_KEY", "own-key-5d1f0c").env("KEPT", &kept).current_dir(&bench.place.repo);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     *whole.lock().unwrap() = Some(child.id());
-    let done = Done::of(child.wait_with_output().unwrap()).exits(0);
+    let done = Done::of_child(child).exits(0);
     done.prints(&["No space left on device", "free some space", "first 6", "second 0"]);
     let run = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
     let record = record(&run);

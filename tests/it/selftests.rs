@@ -9,7 +9,7 @@ use super::support::place::Done;
 fn selftest(args: &[&str], home: &std::path::Path) -> Done {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bakeoff"));
     command.arg("selftest").args(args).env("BAKEOFF_HOME", home);
-    Done::of(command.output().unwrap())
+    Done::run(command)
 }
 
 // contract C28

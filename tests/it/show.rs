@@ -88,7 +88,8 @@ fn page(case: &Case, script: &str) -> String {
         format!("[lanes.{name}]\nmodel = \"scripted:{name}\"\nfamily = \"{name}\"\n")
     };
     let lanes: String = case.lanes.iter().map(lane).collect();
-    let judges = "[judges]\nuse = [\"correctness\", \"scope\"]\nmodels = [\"scripted:judge\"]\n";
+    let judges = "[judges]\nuse = [\"correctness\", \"scope\"]\nmodels = [\"scripted:judge\"]\n\
+                  [workers]\nheal_rounds = 0\n";
     place.configure(
         "[gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n",
         &format!("{judges}{lanes}"),

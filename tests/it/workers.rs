@@ -36,6 +36,8 @@ struct Bench {
     events: EventSink,
     limits: WorkerLimits,
     nested: NestedLimits,
+    turns: Turns,
+    cancel: CancellationToken,
 }
 
 impl Bench {
@@ -62,6 +64,8 @@ impl Bench {
                 budget: None,
             },
             nested: NestedLimits { most: 2, depth: 1, turns: 3 },
+            turns: Turns::default(),
+            cancel: CancellationToken::new(),
         }
     }
 
@@ -100,7 +104,7 @@ impl Bench {
             provider: provider.clone(),
             model: "m".to_owned(),
             limits: self.limits,
-            turns: Turns::default(),
+            turns: self.turns.clone(),
             nested: self.nested,
             system: "be good".to_owned(),
             task: "The operator's task.".to_owned(),
@@ -118,7 +122,7 @@ impl Bench {
             toolbox: Arc::new(self.registry().with(Arc::new(DelegateSubtask::new(desk)))),
             context: self.context(),
             limits: self.limits,
-            turns: Turns::default(),
+            turns: self.turns.clone(),
             system: "be good".to_owned(),
             task_message: "The operator's task.".to_owned(),
             past,
@@ -128,7 +132,7 @@ impl Bench {
             temperature: None,
             events: self.events.clone(),
             seat: Seat::default(),
-            cancel: CancellationToken::new(),
+            cancel: self.cancel.clone(),
         })
         .await
     }
@@ -550,6 +554,73 @@ fn a_nested_worker_works_for_its_parent_within_its_limits() {
             bench.table.wait(&job.id, u64::MAX, Duration::from_secs(60)).await;
         }
         assert!(bench.table.list().iter().all(|job| !job.state.is_live()));
+    });
+}
+
+// contract R24 R26
+#[test]
+fn a_nested_worker_without_turns_of_the_run_is_not_said_to_have_met_its_cap() {
+    on(System::Here, || async {
+        let mut bench = Bench::new().await;
+        // One of the parent, one of the nested worker.
+        bench.turns = Turns::new(Some(2));
+        let outcome = bench.run(NESTED, Vec::new()).await;
+        let said = &results(&outcome)[0];
+        let why = "Subtask 1: PARTIAL: the turns of all workers of the run together are used up\n";
+        assert!(said.starts_with(why), "{said}");
+        assert_eq!(outcome.stop, Stop::Limit { limit: Limit::Iterations });
+        bench.end().await;
+    });
+}
+
+/// A nested worker that starts a job, and then ends as `{then}` says.
+const LEAVES: &str = r#"
+    version = 1
+    [[worker]]
+    lane = "solo/1+1"
+    [[worker.turns]]
+    calls = [{ name = "run_bash", arguments = { command = "tail -f notes.txt", background = true } }]
+    [[worker.turns]]
+    {then}
+    [[worker]]
+    [[worker.turns]]
+    calls = [{ name = "delegate_subtask", arguments = { task = "Do the part." } }]
+    [[worker.turns]]
+    calls = [{ name = "submit", arguments = { answer = "done" } }]
+"#;
+
+#[test]
+fn a_nested_worker_that_fails_or_is_stopped_takes_its_jobs_along() {
+    // contract C8
+    on(System::Here, || async {
+        let bench = Bench::new().await;
+        let fails = r#"error = { class = "auth", message = "no such key" }"#;
+        let outcome = bench.run(&LEAVES.replace("{then}", fails), Vec::new()).await;
+        let said = &results(&outcome)[0];
+        let why = "Subtask 1: it failed (auth)\n\nIts background jobs were ended: solo/1#1.\n";
+        assert!(said.starts_with(why), "{said}");
+        // The parent went on, and its own end is not what ended the job.
+        assert_eq!(outcome.stop, Stop::Submitted);
+        assert!(bench.table.list().iter().all(|job| !job.state.is_live()));
+        bench.end().await;
+
+        let mut bench = Bench::new().await;
+        let cancel = bench.cancel.clone();
+        bench.events = EventSink::new(move |event| {
+            if matches!(event, RunEvent::LaneActivity { activity, turn: 2, .. } if activity == "subtask 1: thinking")
+            {
+                cancel.cancel();
+            }
+        });
+        let waits = "delay_ms = 3600000\ntext = \"too late\"";
+        let outcome = bench.run(&LEAVES.replace("{then}", waits), Vec::new()).await;
+        assert_eq!(outcome.stop, Stop::Cancelled);
+        for job in bench.table.list() {
+            bench.table.wait(&job.id, u64::MAX, Duration::from_secs(60)).await;
+        }
+        let states: Vec<_> = bench.table.list().into_iter().map(|job| job.state.words()).collect();
+        assert_eq!(states, ["killed"]);
+        bench.end().await;
     });
 }
 

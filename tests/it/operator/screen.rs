@@ -13,13 +13,9 @@ pub(super) struct Terminal {
     socket: PathBuf,
 }
 
-/// Whether there is a tmux; no system has to have one.
+/// Whether there is a tmux; no system has to have one but where all tools were installed for the tests.
 pub(super) fn tmux() -> bool {
-    let found = Command::new("tmux").arg("-V").output().is_ok_and(|output| output.status.success());
-    if !found {
-        println!("no tmux: not tried in a terminal");
-    }
-    found
+    crate::sandbox::stage::has("tmux")
 }
 
 impl Terminal {
@@ -159,9 +155,21 @@ fn the_live_view_shows_workers_and_jobs_alike_as_long_as_they_live() {
     terminal.shows("the job's card is gone", |screen| {
         screen.contains("background: 2 workers\n") && !row(screen, "one/1#1", "")
     });
+    // A command of the operator's own, with what it waits for; no event of the run tells of it.
+    let ask = "echo up; printf 'Sure? [y/N] '; read y; exec sleep 1000";
+    stage.place.run(["shell", "--lane", "one", "--detach", "--", ask]).exits(0);
+    let screen =
+        terminal.shows("a question", |screen| row(screen, "shell#1", "shell  asks: Sure? [y/N]"));
+    assert!(screen.contains("background: 2 workers, 1 shell\n"), "{screen}");
     stage.submits("one", "2\n");
-    terminal.shows("one worker is left", |screen| screen.contains("background: 1 worker\n"));
+    terminal
+        .shows("one worker is left", |screen| screen.contains("background: 1 shell, 1 worker\n"));
+    stage.place.run(["stop", "shell#1"]).exits(0);
+    terminal.shows("its row is gone", |screen| screen.contains("background: 1 worker\n"));
     stage.submits("two", "3\n");
     let screen = terminal.shows("the end", |screen| screen.contains("\nover\n"));
     assert!(!screen.contains("background:"), "{screen}");
+    let journal = stage.place.runs()[0].join("journal.jsonl");
+    let journal = std::fs::read_to_string(journal).unwrap();
+    assert!(journal.contains("one/1#1") && !journal.contains("shell#"), "{journal}");
 }

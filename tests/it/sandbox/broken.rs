@@ -81,8 +81,8 @@ fn each_probe_fails_by_its_name_when_its_protection_is_taken_away() {
 }
 
 /// The program, started by a thread of that system.
-fn bakeoff(system: System, mut command: Command) -> Done {
-    on(system, move || async move { Done::of(command.output().unwrap()) })
+fn bakeoff(system: System, command: Command) -> Done {
+    on(system, move || async move { Done::run(command) })
 }
 
 #[test]
@@ -96,6 +96,8 @@ fn doctor_names_the_probe_that_fails_and_exits_with_4() {
         assert!(done.out.contains("namespaces tier, not proven"), "{}", done.out);
         assert!(done.out.contains(&format!("NO  {probe} ")), "{}", done.out);
         assert!(done.out.contains("report this"), "{}", done.out);
+        let untried = "NO  pty                    not tried: no sandbox was proved";
+        assert!(done.out.contains(untried), "{}", done.out);
     }
 }
 

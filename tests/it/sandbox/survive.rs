@@ -140,7 +140,7 @@ fn all_ways(system: System, end: End) {
 
 #[test]
 fn nothing_outlives_the_end_of_its_token() {
-    // contract C3
+    // contract C3 in part
     // contract C6 in part: the selftest is open
     // contract C9
     all_ways(System::Here, End::Token);

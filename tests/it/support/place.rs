@@ -2,12 +2,15 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of the support code")]
 
+use std::borrow::BorrowMut;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
@@ -131,8 +134,9 @@ impl Place {
         command
     }
 
+    #[track_caller]
     pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Done {
-        Done::of(self.bakeoff(args).output().unwrap())
+        Done::run(self.bakeoff(args))
     }
 
     /// `$BAKEOFF_HOME`.
@@ -267,7 +271,77 @@ pub struct Done {
     pub err: String,
 }
 
+/// Waits for a command's end and takes what it wrote. One that does not end is killed, and the test fails with its
+/// words.
+#[track_caller]
+pub fn output_of(child: Child) -> Output {
+    output_within(child, PATIENCE)
+}
+
+#[track_caller]
+fn output_within(mut child: Child, patience: Duration) -> Output {
+    drop(child.stdin.take());
+    let (over, ends) = channel();
+    let out = gather(child.stdout.take(), over.clone());
+    let err = gather(child.stderr.take(), over);
+    let begun = Instant::now();
+    let left = || patience.saturating_sub(begun.elapsed());
+    // Who still writes there holds the end back, too.
+    let mut hangs = (0..2).any(|_| ends.recv_timeout(left()).is_err());
+    while !hangs && child.try_wait().unwrap().is_none() {
+        hangs = left().is_zero();
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+    let taken = |from: &Mutex<Vec<u8>>| std::mem::take(&mut *from.lock().unwrap());
+    if hangs {
+        let line = killed(&mut child);
+        let [out, err] = [&out, &err].map(|one| String::from_utf8_lossy(&taken(one)).into_owned());
+        panic!("{line} did not end within {patience:?}; it wrote\n{out}\nand\n{err}");
+    }
+    Output { status: child.wait().unwrap(), stdout: taken(&out), stderr: taken(&err) }
+}
+
+/// Reads on a thread of its own, which says when it has come to the end.
+fn gather(
+    from: Option<impl Read + Send + 'static>,
+    over: std::sync::mpsc::Sender<()>,
+) -> Arc<Mutex<Vec<u8>>> {
+    let all = Arc::<Mutex<Vec<u8>>>::default();
+    let (kept, mut buffer) = (all.clone(), vec![0; 64 << 10]);
+    std::thread::spawn(move || {
+        if let Some(mut from) = from {
+            while let Ok(count @ 1..) = from.read(&mut buffer) {
+                kept.lock().unwrap().extend(&buffer[..count]);
+            }
+        }
+        over.send(()).ok();
+    });
+    all
+}
+
+/// Kills what hangs; its command line.
+fn killed(child: &mut Child) -> String {
+    let line = fs::read(format!("/proc/{}/cmdline", child.id())).unwrap_or_default();
+    child.kill().ok();
+    child.wait().ok();
+    String::from_utf8_lossy(&line).trim_end_matches('\0').replace('\0', " ")
+}
+
 impl Done {
+    /// Runs a command to its end.
+    #[track_caller]
+    pub fn run(mut command: impl BorrowMut<Command>) -> Self {
+        let command = command.borrow_mut();
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::of_child(child)
+    }
+
+    /// Waits for the end of one that was started.
+    #[track_caller]
+    pub fn of_child(child: Child) -> Self {
+        Self::of(output_of(child))
+    }
+
     pub fn of(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -310,7 +384,7 @@ impl Done {
 /// A run under way whose events are read one by one.
 pub struct Running {
     child: Child,
-    lines: BufReader<ChildStdout>,
+    lines: Receiver<String>,
     /// The events so far.
     pub events: Vec<Value>,
 }
@@ -320,7 +394,16 @@ impl Running {
     pub fn start(mut command: Command) -> Self {
         let mut child =
             command.arg("--events").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while out.read_line(&mut line).is_ok_and(|count| count > 0) {
+                if sender.send(std::mem::take(&mut line)).is_err() {
+                    return;
+                }
+            }
+        });
         Self { child, lines, events: Vec::new() }
     }
 
@@ -335,11 +418,16 @@ impl Running {
         panic!("the run ended first: {:?}", self.events);
     }
 
+    #[track_caller]
     fn next(&mut self) -> Option<Value> {
-        let mut line = String::new();
-        if self.lines.read_line(&mut line).unwrap() == 0 {
-            return None;
-        }
+        let line = match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {
+                let command = killed(&mut self.child);
+                panic!("{command} says nothing more behind {:?}", self.events.last());
+            }
+        };
         let event: Value = serde_json::from_str(&line).unwrap();
         self.events.push(event.clone());
         Some(event)
@@ -351,14 +439,21 @@ impl Running {
     }
 
     /// Reads what is left and waits for the end.
+    #[track_caller]
     pub fn end(mut self) -> (Done, Vec<Value>) {
         while self.next().is_some() {}
-        let output = self.child.wait_with_output().unwrap();
-        (Done::of(output), self.events)
+        (Done::of_child(self.child), self.events)
     }
 }
 
 /// Whether an event is of this kind.
 pub fn is(kind: &'static str) -> impl Fn(&Value) -> bool {
     move |event| event["event"] == kind
+}
+
+#[test]
+#[should_panic(expected = "sleep 1000 did not end within 100ms; it wrote")]
+fn what_hangs_is_a_failure_with_words() {
+    let child = Command::new("sleep").arg("1000").stdout(Stdio::piped()).spawn().unwrap();
+    output_within(child, Duration::from_millis(100));
 }
