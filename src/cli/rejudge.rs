@@ -51,13 +51,20 @@ impl Args {
                 "the run has no task, and judges compare candidates by it: pick its diffs again with --task or --task-file",
             ));
         }
+        let was = &frame.plan.judging;
+        let mut judges = self.judges;
+        if !was.judges.is_empty() {
+            // What the run was told to do without, it is judged without.
+            judges.no_synth |= was.synth.is_none();
+            judges.duels = judges.duels.or(was.duels.is_none().then_some(0));
+        }
         let of = Judged {
             gates: &frame.plan.gates,
             waived: frame.plan.waive_sandbox,
             lanes: &frame.plan.lanes,
         };
-        let plan = judging(&config, Some(&self.judges), &of, has_task)?;
-        if plan.judges.is_empty() && !self.judges.no_judge {
+        let plan = judging(&config, Some(&judges), &of, has_task)?;
+        if plan.judges.is_empty() && !judges.no_judge {
             return Err(CliError::usage(
                 "no model can judge: name one with --judge-model PROVIDER:MODEL, or choose from evidence alone with --no-judge",
             ));
@@ -65,17 +72,15 @@ impl Args {
         frame.plan.judging = plan;
         frame.plan.limits.budget = budget("--budget", self.budget)?;
         frame.plan.limits.max_tokens = self.max_tokens;
-        if !self.judges.trust.is_empty() {
-            frame.plan.trust = self.judges.trust.iter().map(crate::model::Family::new).collect();
+        if !judges.trust.is_empty() {
+            frame.plan.trust = judges.trust.iter().map(crate::model::Family::new).collect();
         }
         frame.check_judges()?;
         check_budget(&frame.plan, &config)?;
         let engine = Engine::start(&frame.plan, config, trusted, context)?;
         let dir = runs.branch(&found, engine.masker())?;
-        begin_rejudge(read.entries, &frame, &dir)?;
+        begin_rejudge(read.entries, found.id(), &frame, &dir)?;
         let (frame, memory) = Memory::of(&dir.read_journal()?, &dir, Recall::Completed)?;
-        let rejudges = Some(found.id().clone());
-        let memory = memory.with_fresh_budget();
-        Onward { frame, memory, torn: None, rejudges }.drive(engine, dir, &output, context)
+        Onward { frame, memory, torn: None }.drive(engine, dir, &output, context)
     }
 }

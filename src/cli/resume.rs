@@ -11,7 +11,7 @@ use super::plan::budget;
 use super::{CliError, Exit};
 use crate::config::{Config, Sources};
 use crate::journal::{JournalError, Masker, RunDir, Runs};
-use crate::model::{RunId, RunLimits, RunRecord};
+use crate::model::{RunLimits, RunRecord};
 use crate::pipeline::{Continuation, Frame, Memory, Recall, resume};
 
 /// Go on with a run that was cut off, without paying for a recorded answer again
@@ -95,7 +95,7 @@ impl Args {
         memory.raise(&frame.plan.limits)?;
         check_budget(&frame.plan, &config)?;
         let engine = Engine::start(&frame.plan, config, trusted, context)?;
-        Onward { frame, memory, torn, rejudges: None }.drive(engine, dir, &output, context)
+        Onward { frame, memory, torn }.drive(engine, dir, &output, context)
     }
 }
 
@@ -134,8 +134,6 @@ pub struct Onward {
     pub memory: Memory,
     /// Where a torn last line of the journal was put.
     pub torn: Option<PathBuf>,
-    /// The run that it judges anew, if it does.
-    pub rejudges: Option<RunId>,
 }
 
 impl Onward {
@@ -147,11 +145,11 @@ impl Onward {
         output: &OutputFlags,
         context: &Context,
     ) -> Result<Exit, CliError> {
-        let Self { frame, memory, torn, rejudges } = self;
+        let Self { frame, memory, torn } = self;
         show(output, context, |audience| {
             engine.drive(dir, audience, async move |drive| {
                 let (cancel, stopped) = (drive.cancel, drive.stopped);
-                let order = Continuation { frame, memory, torn, rejudges, cancel, stopped };
+                let order = Continuation { frame, memory, torn, cancel, stopped };
                 resume(order, drive.equipment, &drive.dir, drive.listener).await
             })
         })

@@ -55,7 +55,12 @@ fn later_layers_win_and_every_value_knows_its_origin() {
         (3, &Origin::Flag)
     );
     assert_eq!(config.limits.max_seconds.value, None);
-    assert_eq!(config.limits.worker().max_tool_iterations, 90);
+    // contract R25 together: what is set by default
+    let worker = config.limits.worker();
+    assert_eq!(
+        (worker.max_tool_iterations, worker.max_seconds, worker.max_tokens),
+        (90, None, None)
+    );
 }
 
 // contract R25

@@ -52,6 +52,9 @@ pub enum PoolError {
     /// There is no task at all.
     #[error("{} holds no task: give a file of tasks, one JSON object with `task_id` a line, or a directory with *tasks.jsonl or */task.json", .0.display())]
     Empty(PathBuf),
+    /// There is no candidate at all, so that there is nothing to choose from.
+    #[error("{} holds no candidate: give a file of candidates, one JSON object with `task_id` and `patch` a line, or a directory with *candidates.jsonl or */candidates.jsonl", .0.display())]
+    NoCandidates(PathBuf),
 }
 
 /// A task with its diffs.
@@ -132,6 +135,9 @@ pub fn read(
         if candidates.is_some() || file != tasks {
             reader.candidates_of(&file, None)?;
         }
+    }
+    if reader.candidates == 0 {
+        return Err(PoolError::NoCandidates(candidates.unwrap_or(tasks).to_owned()));
     }
     let (ids, strangers) = &reader.strangers;
     if *strangers > 0 && *strangers == reader.candidates {

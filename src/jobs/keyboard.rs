@@ -47,6 +47,18 @@ impl Answers {
         Some(all.swap_remove(at))
     }
 
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        lock(&self.0).len()
+    }
+
+    /// One to any question.
+    #[cfg(test)]
+    pub(super) fn keep_any(&self) {
+        self.keep(Answer { question: Question::default(), secret: "any".into(), files: [0; 32] });
+    }
+
     /// Wipes them from memory.
     pub(super) fn clear(&self) {
         lock(&self.0).clear();

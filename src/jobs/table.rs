@@ -492,3 +492,6 @@ impl WeakTable {
         self.0.upgrade().map(JobTable)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::chat::Purpose;
 use crate::model::{
-    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Plan, RunEvent, RunLimits, TreeId,
-    Unanswered, Usage,
+    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Plan, RunEvent, RunId, RunLimits,
+    TreeId, Unanswered, Usage,
 };
 
 /// Version of the journal's lines. It grows with every change that an older engine can't take.
@@ -73,6 +73,9 @@ pub enum Entry {
         engine: String,
         /// Everything else that the run was told at its beginning, as an artifact: what a resume needs.
         frame: ArtifactId,
+        /// The run whose candidates and gates it has: they follow, up to the line that says that it goes on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rejudges: Option<RunId>,
     },
     /// A killed or stopped run goes on.
     Resumed {

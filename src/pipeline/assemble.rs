@@ -30,7 +30,7 @@ use crate::fence::Fencer;
 use crate::gate::Gatekeeper;
 use crate::jobs::{HostJobs, JobBook, JobLimits};
 use crate::journal::{Masker, RunDir};
-use crate::model::{EventSink, Plan, RunId, RunKind, RunRecord, SandboxRecord, Warning};
+use crate::model::{EventSink, Plan, RunKind, RunRecord, SandboxRecord, Warning};
 use crate::repo::{Spaces, Store, StorePaths};
 use crate::sandbox::{Launcher, Permit, ProbeReport, Tier, Warden, toolchain};
 use crate::tools::{CodeExecution, Registry};
@@ -106,7 +106,6 @@ pub async fn conduct(
         layers: lay(&frame.layers)?,
         frame,
         memory: Arc::default(),
-        rejudges: None,
         cancel: commission.cancel,
         stopped: commission.stopped,
         equipment,
@@ -238,7 +237,6 @@ pub(super) struct Builder {
     pub(super) layers: Layers,
     pub(super) frame: Frame,
     pub(super) memory: Arc<Memory>,
-    pub(super) rejudges: Option<RunId>,
     pub(super) cancel: CancellationToken,
     pub(super) stopped: Stopped,
     pub(super) equipment: Equipment,
@@ -419,7 +417,6 @@ impl Builder {
             warnings: self.warnings(),
             limit,
             stopped: self.stopped.clone(),
-            rejudges: self.rejudges.clone(),
             floor: self.equipment.floor.clone(),
             ..assignment(&self.frame, &self.layers, &self.memory, &self.dir)?
         })
@@ -471,7 +468,6 @@ pub(super) fn assignment(
         definitions: layers.origins(),
         frame: frame.store(dir)?,
         memory: memory.clone(),
-        rejudges: None,
         limit: CancellationToken::new(),
         stopped: Stopped::default(),
         floor: Floor::default(),

@@ -6,8 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use tokio_util::sync::CancellationToken;
+
+use super::Attempt;
 use super::run::Run;
+use crate::fanout::Brake;
 use crate::journal::{Checkpoint, Entry};
+use crate::model::{Limit, Stop};
 
 /// What the stages of a run have seen.
 #[derive(Debug, Default)]
@@ -48,5 +53,18 @@ impl Run<'_> {
         if let Err(error) = self.dir.append(&Entry::TimedOut { at, nth }) {
             self.tell.fail(error);
         }
+    }
+}
+
+impl Attempt {
+    /// The same with why it was stopped: because enough candidates were there, or by the run's time limit.
+    pub(super) fn cut(mut self, brake: &Brake, limit: &CancellationToken) -> Self {
+        if self.stop == Stop::Cancelled && brake.is_pulled() {
+            self.stop = Stop::NotNeeded;
+        } else if self.stop == Stop::Cancelled && limit.is_cancelled() {
+            self.stop = Stop::Limit { limit: Limit::Time };
+            self.with_the_run = true;
+        }
+        self
     }
 }

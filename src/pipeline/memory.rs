@@ -16,7 +16,7 @@ use super::open::Open;
 use crate::journal::{Artifacts, Checkpoint, Entry, JournalError, LeftBehind, Read, RunDir};
 use crate::model::chat::{Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Limit, Resumption, RunEvent,
+    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Limit, Resumption, RunEvent, RunId,
     RunLimits, Steer, Stop, TreeId, Usage,
 };
 use crate::provider::{ErrorClass, ProviderError};
@@ -51,12 +51,12 @@ pub struct Memory {
     /// Those of which a try broke off that may have been charged.
     charged: BTreeSet<Asked>,
     /// The last request of each lane.
-    asked: BTreeMap<LaneId, Asked>,
+    pub(super) asked: BTreeMap<LaneId, Asked>,
     /// The models that a lane under way has left behind, in order.
     left: BTreeMap<LaneId, Vec<LeftBehind>>,
     /// All that a lane ever left behind.
     ever_left: BTreeMap<LaneId, Vec<LeftBehind>>,
-    limited: Limited,
+    pub(super) limited: Limited,
     attempts: BTreeMap<LaneId, ArtifactId>,
     base: Option<Vec<GateReport>>,
     gates: BTreeMap<TreeId, Vec<GateReport>>,
@@ -69,9 +69,12 @@ pub struct Memory {
     /// The operator's words, each as it stood last.
     steers: Vec<Steer>,
     /// What recorded calls used.
-    spent: Vec<(Purpose, Usage)>,
+    pub(super) spent: Vec<(Purpose, Usage)>,
     resumption: Option<Resumption>,
     engine: String,
+    /// The run that this one judges anew.
+    pub(super) rejudges: Option<RunId>,
+    millis: u64,
     reused: Mutex<Reused>,
 }
 
@@ -98,10 +101,13 @@ impl Memory {
             Self { recall, artifacts: Some(dir.artifacts().clone()), ..Self::default() };
         let mut frame = Frame::find(read, dir)?;
         let mut open = Open::default();
-        let mut possibly_paid = 0;
+        let (mut possibly_paid, mut gone_on) = (0, false);
         for entry in &read.entries {
             match entry {
-                Entry::Plan { engine, .. } => memory.engine.clone_from(engine),
+                Entry::Plan { engine, rejudges, .. } => {
+                    memory.engine.clone_from(engine);
+                    memory.rejudges.clone_from(rejudges);
+                }
                 Entry::CallBegan { purpose, provider, request } => {
                     let asked = (provider.clone(), request.clone());
                     if let Purpose::Worker { lane, .. } = purpose {
@@ -158,6 +164,9 @@ impl Memory {
                         frame.plan.limits = *limits;
                     }
                     possibly_paid += open.lose();
+                    if !std::mem::replace(&mut gone_on, true) && memory.rejudges.is_some() {
+                        possibly_paid = memory.forget_costs();
+                    }
                     memory.timed_out = None;
                 }
                 Entry::TimedOut { at, nth } => memory.timed_out = Some((*at, *nth)),
@@ -165,6 +174,9 @@ impl Memory {
             }
         }
         possibly_paid += open.lose();
+        if !gone_on && memory.rejudges.is_some() {
+            possibly_paid = memory.forget_costs();
+        }
         memory.resumption =
             Some(Resumption { possibly_paid_calls: possibly_paid, ..Default::default() });
         memory.verify()?;
@@ -220,30 +232,20 @@ impl Memory {
         Ok(found)
     }
 
-    /// Without what judges and synthesizer said: for other judges.
-    pub fn without_judges(entries: Vec<Entry>) -> Vec<Entry> {
-        let worker = |purpose: &Purpose| matches!(purpose, Purpose::Worker { .. });
-        let keeps = |entry: &Entry| match entry {
-            Entry::CallBegan { purpose, .. } | Entry::CallEnded { purpose, .. } => worker(purpose),
-            Entry::Event { event } => matches!(**event, RunEvent::Steered { .. }),
-            Entry::Plan { .. } | Entry::Resumed { .. } | Entry::TimedOut { .. } => false,
-            Entry::Fallback { .. }
-            | Entry::Attempt { .. }
-            | Entry::Enough { .. }
-            | Entry::Designed { .. }
-            | Entry::Dueled { .. }
-            | Entry::Gated { .. }
-            | Entry::BaseKept { .. } => true,
-        };
-        entries.into_iter().filter(keeps).collect()
-    }
-
     fn hear(&mut self, event: &RunEvent) {
+        if let RunEvent::Ended { millis, .. } = event {
+            self.millis = *millis;
+        }
         let RunEvent::Steered { steer } = event else { return };
         match self.steers.iter_mut().find(|known| known.id == steer.id) {
             Some(known) => known.clone_from(steer),
             None => self.steers.push(steer.clone()),
         }
+    }
+
+    /// How long the engines took that came to an end, in milliseconds: each counted in those before it.
+    pub(super) fn millis(&self) -> u64 {
+        self.millis
     }
 
     /// What the operator said to workers, and what had become of it.
@@ -289,12 +291,6 @@ impl Memory {
     /// The engine that began the run.
     pub(super) fn engine(&self) -> &str {
         &self.engine
-    }
-
-    /// The same past with nothing of it on the budget: for a run that begins with another one's past.
-    pub fn with_fresh_budget(mut self) -> Self {
-        self.spent.clear();
-        self
     }
 
     /// What was taken over, for the record; nothing for a run that was not resumed.
@@ -373,8 +369,9 @@ impl Memory {
         let kept: KeptAttempt = self.artifact(id)?;
         let over =
             !matches!(kept.stop, Stop::Failed { .. } | Stop::Cancelled) && !kept.with_the_run;
-        // Where enough were there, nobody works again.
-        Ok((over || self.is_replay() || self.enough.is_some()).then_some(id))
+        // Where enough were there, or others judge what there is, nobody works again.
+        let closed = self.is_replay() || self.enough.is_some() || self.rejudges.is_some();
+        Ok((over || closed).then_some(id))
     }
 
     fn kept(&self, id: &ArtifactId) -> Result<Attempt, JournalError> {
@@ -437,7 +434,8 @@ impl Memory {
             None => self.base.as_ref(),
             Some(tree) => self.gates.get(tree),
         }?;
-        if !self.is_replay() && kept.iter().any(|report| report.verdict.is_infra()) {
+        let final_word = self.is_replay() || self.rejudges.is_some();
+        if !final_word && kept.iter().any(|report| report.verdict.is_infra()) {
             return None;
         }
         self.reused().gates += 1;

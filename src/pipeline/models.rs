@@ -18,10 +18,17 @@ use crate::journal::{Entry, JournalError, RunDir};
 use crate::model::chat::{Delta, ModelReply, ModelRequest, Purpose};
 use crate::model::{ArtifactId, Lane, ModelRef, Plan, Wire, WorkerLimits};
 use crate::provider::{
-    Ask, Ceiling, Ceilings, Circuit, CircuitPolicy, Deadlines, Endpoint, ErrorClass, Ledger,
-    Metered, OutputLimitField, Price, Pricing, Provider, ProviderError, RetryPolicy, Retrying,
-    connect,
+    Ask, Breaker, Ceiling, Ceilings, Circuit, CircuitPolicy, Deadlines, Endpoint, ErrorClass,
+    Ledger, Metered, OutputLimitField, Price, Pricing, Provider, ProviderError, RateGate,
+    RetryPolicy, Retrying, connect,
 };
+
+/// What all providers at one server share, however many names the config has for it.
+#[derive(Clone, Default)]
+struct Door {
+    gate: RateGate,
+    breaker: Breaker,
+}
 
 /// The providers of a run by name.
 #[derive(Clone)]
@@ -41,12 +48,15 @@ impl Models {
     ) -> Result<Self, PipelineError> {
         let ledger = Ledger::new(ceilings(plan));
         memory.spent().iter().for_each(|(purpose, usage)| ledger.restore(purpose, usage));
-        let mut all = BTreeMap::new();
+        let (mut all, mut doors) = (BTreeMap::new(), BTreeMap::<String, Door>::new());
         for name in provider_names(plan) {
             let provider =
                 config.provider(&name).map_err(|e| PipelineError::Config(e.to_string()))?;
-            let wire = connect(&endpoint(provider))
-                .map_err(|error| PipelineError::Config(error.to_string()))?;
+            let endpoint = endpoint(provider);
+            let door = doors.entry(endpoint.origin().unwrap_or_else(|| name.clone()));
+            let Door { gate, breaker } = door.or_default().clone();
+            let wire =
+                connect(&endpoint).map_err(|error| PipelineError::Config(error.to_string()))?;
             let metered = Metered::new(wire, ledger.clone(), pricing(provider));
             let recorded = Recorded {
                 provider: name.clone(),
@@ -54,8 +64,9 @@ impl Models {
                 dir: dir.clone(),
                 tell: tell.clone(),
             };
-            let retrying = Retrying::new(Arc::new(recorded), RetryPolicy::default());
-            let circuit = Circuit::new(&name, Arc::new(retrying), CircuitPolicy::default());
+            let retrying = Retrying::with_gate(Arc::new(recorded), RetryPolicy::default(), gate);
+            let policy = CircuitPolicy::default();
+            let circuit = Circuit::new(&name, Arc::new(retrying), policy, breaker);
             let remembering = remembering(&name, Arc::new(circuit), dir, memory);
             all.insert(name, remembering);
         }

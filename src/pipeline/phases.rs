@@ -52,6 +52,35 @@ pub struct Attempt {
     pub with_the_run: bool,
 }
 
+impl Attempt {
+    /// How what it left is to be taken: work that was handed in is whole, whatever became of its worker
+    /// afterwards.
+    pub(super) fn work_stop(&self) -> Stop {
+        if self.stands { Stop::Submitted } else { self.stop.clone() }
+    }
+
+    /// An attempt that left nothing.
+    pub fn nothing(stop: Stop) -> Self {
+        Self {
+            diff: Vec::new(),
+            answer: String::new(),
+            claims: Vec::new(),
+            stop,
+            stands: false,
+            turns: 0,
+            usage: Usage::default(),
+            millis: 0,
+            transcript: Vec::new(),
+            fallback: None,
+            unanswered: Vec::new(),
+            jobs_ended: 0,
+            survivors: Vec::new(),
+            healed: 0,
+            with_the_run: false,
+        }
+    }
+}
+
 /// Runs one attempt of a lane in a workspace of its own.
 pub trait Work: Send + Sync {
     /// Runs it to its end. Failures are values of `Attempt::stop`; `cancel` ends it within seconds.
@@ -85,6 +114,11 @@ pub trait Prove: Send + Sync {
         id: &'a CandidateId,
         tree: &'a TreeId,
     ) -> BoxFuture<'a, Result<Vec<GateReport>, PipelineError>>;
+
+    /// What the gates said of a tree already, in this run: asked of a run that was cut off.
+    fn known(&self, _: &TreeId) -> Vec<GateReport> {
+        Vec::new()
+    }
 
     /// Waits until no gate runs any more: nobody may wait for one that a cancelled run began.
     fn settled(&self) -> BoxFuture<'_, ()> {

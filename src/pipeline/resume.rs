@@ -27,8 +27,6 @@ pub struct Continuation {
     pub memory: Memory,
     /// Where a last line of the journal was put that a kill had torn.
     pub torn: Option<PathBuf>,
-    /// The run that it judges anew, if it does.
-    pub rejudges: Option<RunId>,
     /// Ends the run early: the operator's signal.
     pub cancel: CancellationToken,
     /// Which signal it was.
@@ -68,7 +66,6 @@ pub async fn resume(
         layers: lay(&order.frame.layers)?,
         frame: order.frame,
         memory: Arc::new(order.memory),
-        rejudges: order.rejudges,
         cancel: order.cancel,
         stopped: order.stopped,
         equipment,
@@ -97,7 +94,7 @@ fn notes(order: &Continuation) -> Vec<Warning> {
     let mut notes = Vec::new();
     let mut note = |code: &str, message| notes.push(Warning { code: code.to_owned(), message });
     let lost = order.memory.possibly_paid();
-    if lost > 0 && order.rejudges.is_none() {
+    if lost > 0 {
         let text = format!(
             "{lost} model calls were in flight or broke off before the run was resumed: they are possibly paid, \
              and are asked again where their answer is needed"
@@ -123,19 +120,21 @@ fn notes(order: &Continuation) -> Vec<Warning> {
 }
 
 /// Begins the journal of a run that judges another one's candidates anew: with that one's workers and
-/// gates, and the judges of `frame`.
+/// gates, and the judges of `frame`. That run is `of`.
 ///
 /// # Errors
 /// When the disk refuses.
 pub fn begin_rejudge(
     entries: Vec<Entry>,
+    of: &RunId,
     frame: &Frame,
     dir: &RunDir,
 ) -> Result<(), PipelineError> {
+    let rejudges = Some(of.clone());
     let plan = Box::new(frame.plan.clone());
     let engine = env!("CARGO_PKG_VERSION").to_owned();
     let frame = frame.store(dir)?;
-    dir.append(&Entry::Plan { version: JOURNAL_VERSION, plan, engine, frame })?;
+    dir.append(&Entry::Plan { version: JOURNAL_VERSION, plan, engine, frame, rejudges })?;
     for entry in Memory::without_judges(entries) {
         dir.append(&entry)?;
     }

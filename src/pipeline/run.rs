@@ -17,7 +17,7 @@ use crate::journal::{Checkpoint, Entry, JOURNAL_VERSION, RunDir};
 use crate::model::{
     Admission, ArtifactId, BaseRecord, Candidate, CandidateId, CandidateRecord, Decision, Enough,
     Exit, Family, GateReport, Kind, LaneId, NoWinner, Plan, RECORD_VERSION, RULES_VERSION, Refuted,
-    RunEvent, RunId, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
+    RunEvent, RunKind, RunRecord, SandboxRecord, Stage, Stop, Usage, Warning,
 };
 use crate::worker::Floor;
 
@@ -55,8 +55,6 @@ pub struct Assignment {
     pub frame: ArtifactId,
     /// What the journal knows already.
     pub memory: Arc<Memory>,
-    /// The run whose candidates are judged anew.
-    pub rejudges: Option<RunId>,
     /// Why the run's own token was cancelled, if it is: by a limit rather than by a person.
     pub limit: CancellationToken,
     /// The signal that ended the run, once one did.
@@ -429,7 +427,9 @@ impl<'a> Run<'a> {
         self.record.decision = decision;
         self.record.steers = self.steers();
         self.record.resumed = self.memory.resumption();
-        self.record.millis = self.began.elapsed().as_millis() as u64;
+        // Another run's time is none of this one's.
+        let before = if self.record.rejudges.is_some() { 0 } else { self.memory.millis() };
+        self.record.millis = before + self.began.elapsed().as_millis() as u64;
         self.sum_up();
         if let Some(masked) = self.dir.masked(&self.record) {
             self.record = masked;
@@ -467,7 +467,7 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         engine,
         kind: order.kind,
         run: dir.id().clone(),
-        started: jiff::Timestamp::now(),
+        started: dir.began().unwrap_or_else(jiff::Timestamp::now),
         millis: 0,
         plan: order.plan,
         scripted: order.scripted,
@@ -490,7 +490,7 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         saved: None,
         steers: Vec::new(),
         resumed: None,
-        rejudges: order.rejudges,
+        rejudges: order.memory.rejudges().cloned(),
     }
 }
 
@@ -503,6 +503,7 @@ fn first_line(order: &Assignment, engine: &str) -> Entry {
             plan: Box::new(order.plan.clone()),
             engine,
             frame: order.frame.clone(),
+            rejudges: None,
         },
         false => Entry::Resumed { engine, limits: Some(order.plan.limits) },
     }

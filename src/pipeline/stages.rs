@@ -3,7 +3,6 @@
 use futures_util::stream;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::{self, UnboundedSender};
-use tokio_util::sync::CancellationToken;
 
 use super::decide::{Judged, Standing};
 use super::digest::{digest, winner};
@@ -133,6 +132,7 @@ impl Run<'_> {
             Ok(None) if self.memory.is_replay() && self.memory.timed_out().is_some() => {
                 Some(Attempt::nothing(Stop::Limit { limit: Limit::Time }))
             }
+            Ok(None) if self.memory.never_begun(&run.id) => Some(Attempt::nothing(Stop::Cancelled)),
             Ok(None) if self.memory.is_replay() => {
                 self.memory.miss(format!("the worker run of {}", run.id));
                 Some(Attempt::nothing(Stop::Cancelled))
@@ -164,10 +164,10 @@ impl Run<'_> {
             }
             return Ok(Vec::new());
         }
-        if self.cancel.is_cancelled() {
-            return Ok(Vec::new());
-        }
-        let gates = self.phases.prove.candidate(id, tree).await?;
+        let gates = match self.cancel.is_cancelled() {
+            true => self.phases.prove.known(tree),
+            false => self.phases.prove.candidate(id, tree).await?,
+        };
         // What was not proved stays without a report, and no report is no proof.
         if !gates.is_empty() {
             self.dir.append(&Entry::Gated { tree: Some(tree.clone()), gates: gates.clone() })?;
@@ -435,46 +435,6 @@ impl Run<'_> {
             Judged::Said(new) if new.winner() == Some(challenger) && convinced => new,
             _ => decision,
         })
-    }
-}
-
-impl Attempt {
-    /// The same with why it was stopped: because enough candidates were there, or by the run's time limit.
-    fn cut(mut self, brake: &Brake, limit: &CancellationToken) -> Self {
-        if self.stop == Stop::Cancelled && brake.is_pulled() {
-            self.stop = Stop::NotNeeded;
-        } else if self.stop == Stop::Cancelled && limit.is_cancelled() {
-            self.stop = Stop::Limit { limit: Limit::Time };
-            self.with_the_run = true;
-        }
-        self
-    }
-
-    /// How what it left is to be taken: work that was handed in is whole, whatever became of its worker
-    /// afterwards.
-    pub(super) fn work_stop(&self) -> Stop {
-        if self.stands { Stop::Submitted } else { self.stop.clone() }
-    }
-
-    /// An attempt that left nothing.
-    pub fn nothing(stop: Stop) -> Self {
-        Self {
-            diff: Vec::new(),
-            answer: String::new(),
-            claims: Vec::new(),
-            stop,
-            stands: false,
-            turns: 0,
-            usage: Usage::default(),
-            millis: 0,
-            transcript: Vec::new(),
-            fallback: None,
-            unanswered: Vec::new(),
-            jobs_ended: 0,
-            survivors: Vec::new(),
-            healed: 0,
-            with_the_run: false,
-        }
     }
 }
 

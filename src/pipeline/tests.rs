@@ -227,7 +227,6 @@ fn order(attempts: u32) -> Assignment {
         definitions: Default::default(),
         frame: crate::model::ArtifactId::new("f"),
         memory: Default::default(),
-        rejudges: None,
         limit: CancellationToken::new(),
         stopped: Stopped::default(),
         floor: Floor::default(),
@@ -324,6 +323,33 @@ impl Work for Cut {
         let stop = Stop::Limit { limit: Limit::Iterations };
         async { Attempt { diff: b"right".to_vec(), ..Attempt::nothing(stop) } }.boxed()
     }
+}
+
+/// Of its jobs something may be alive.
+struct Leaving;
+
+impl Work for Leaving {
+    fn attempt(&self, run: LaneRun, _: CancellationToken) -> BoxFuture<'static, Attempt> {
+        let survivors = match run.index {
+            0 => vec!["sleep (process 7)".to_owned(), "make (process 9)".to_owned()],
+            _ => Vec::new(),
+        };
+        let diff = b"right".to_vec();
+        async { Attempt { diff, survivors, ..Attempt::nothing(Stop::Submitted) } }.boxed()
+    }
+}
+
+// contract C3 in part: at the end of a worker run
+#[tokio::test]
+async fn jobs_that_may_be_alive_are_warned_of_by_name() {
+    let (record, _) = run(&Phases { work: Some(Box::new(Leaving)), ..all() }, 2).await;
+    let found: Vec<&Warning> =
+        record.warnings.iter().filter(|one| one.code == "jobs-survived").collect();
+    let [warning] = found[..] else { panic!("{:?}", record.warnings) };
+    let lane = &record.lanes[0].lane;
+    let said =
+        format!("of the jobs of {lane} these may be alive: sleep (process 7), make (process 9)");
+    assert_eq!(warning.message, said);
 }
 
 // contract R23

@@ -31,13 +31,22 @@ impl Default for CircuitPolicy {
     }
 }
 
-/// A provider whose calls go through a circuit. All lanes of an endpoint must share one.
+/// What is known of an endpoint's life; clones are the same one. All providers of an endpoint must share it.
+#[derive(Clone, Debug, Default)]
+pub struct Breaker(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+/// A provider whose calls go through a circuit.
 pub struct Circuit {
     name: String,
     inner: Arc<dyn Provider>,
     policy: CircuitPolicy,
-    state: Mutex<State>,
-    changed: Notify,
+    breaker: Breaker,
 }
 
 #[derive(Debug, Default)]
@@ -58,10 +67,14 @@ enum Step {
 }
 
 impl Circuit {
-    /// A circuit around the calls of `inner`, which is told as `name`.
-    pub fn new(name: impl Into<String>, inner: Arc<dyn Provider>, policy: CircuitPolicy) -> Self {
-        let (state, changed) = Default::default();
-        Self { name: name.into(), inner, policy, state, changed }
+    /// A circuit around the calls of `inner`, which is told as `name`, with what others know of its endpoint.
+    pub fn new(
+        name: impl Into<String>,
+        inner: Arc<dyn Provider>,
+        policy: CircuitPolicy,
+        breaker: Breaker,
+    ) -> Self {
+        Self { name: name.into(), inner, policy, breaker }
     }
 
     /// Waits until this request may go, or says why it may not.
@@ -71,7 +84,7 @@ impl Circuit {
         let mut rested = false;
         loop {
             // Registered before the state is read, so that no change is missed.
-            let changed = self.changed.notified();
+            let changed = self.breaker.0.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             match self.step() {
@@ -124,12 +137,12 @@ impl Circuit {
 
     fn change(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state());
-        self.changed.notify_waiters();
+        self.breaker.0.changed.notify_waiters();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing in here can panic halfway, so that the state is good even after a poisoning.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.breaker.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -216,7 +229,7 @@ mod tests {
     const REST: Duration = Duration::from_secs(30);
 
     fn circuit(inner: Arc<dyn Provider>) -> Circuit {
-        Circuit::new("test", inner, CircuitPolicy::default())
+        Circuit::new("test", inner, CircuitPolicy::default(), Breaker::default())
     }
 
     async fn ask(circuit: &Circuit, request: &ModelRequest) -> Result<ModelReply, ProviderError> {
@@ -329,7 +342,10 @@ mod tests {
         assert!(second.is_ok());
         // And a wait ends with a cancellation.
         let dead = Fake::new(|_| bad(ErrorClass::Unreachable));
-        let circuit = Circuit::new("test", dead, CircuitPolicy { failures: 1, rest: REST });
+        let circuit = {
+            let policy = CircuitPolicy { failures: 1, rest: REST };
+            Circuit::new("test", dead, policy, Breaker::default())
+        };
         ask(&circuit, &begun).await.unwrap_err();
         let cancel = CancellationToken::new();
         let waiting = circuit.call(&begun, &mut ignore, &cancel);

@@ -120,6 +120,20 @@ impl Endpoint {
         self
     }
 
+    /// Which server it is: scheme, host and port of the base URL. Several providers may be at one. `None` for
+    /// a script, or where the base URL is none.
+    pub fn origin(&self) -> Option<String> {
+        if self.wire == Wire::Scripted {
+            return None;
+        }
+        let mut url = Url::parse(self.base_url.trim()).ok()?;
+        if url.host_str() == Some("localhost") {
+            // People write both.
+            url.set_host(Some("127.0.0.1")).ok()?;
+        }
+        Some(url.origin().ascii_serialization())
+    }
+
     /// The extra fields of every request's body.
     ///
     /// # Errors
@@ -238,6 +252,19 @@ mod tests {
         ] {
             assert_eq!(url(base), want, "{base}");
         }
+    }
+
+    #[test]
+    fn one_server_is_known_by_scheme_host_and_port() {
+        let origin = |base: &str| Endpoint::new("x", Wire::Anthropic, base).origin().unwrap();
+        let same =
+            ["https://H.example/v1", "https://h.example:443/", "https://u:p@h.example/a?b=c"];
+        assert!(same.iter().all(|base| origin(base) == "https://h.example"));
+        for other in ["http://h.example", "https://h.example:8443", "https://g.example"] {
+            assert_ne!(origin(other), "https://h.example");
+        }
+        assert_eq!(origin("http://localhost:8080/v1"), origin("http://127.0.0.1:8080"));
+        assert_eq!(Endpoint::new("x", Wire::Scripted, "script.toml").origin(), None);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use tokio_util::sync::CancellationToken;
 
 pub use account::{Amount, Ceiling, LedgerTotals};
-pub use circuit::{Circuit, CircuitPolicy};
+pub use circuit::{Breaker, Circuit, CircuitPolicy};
 pub use endpoint::{Deadlines, Endpoint, OutputLimitField};
 pub use error::{ErrorClass, ProviderError};
 pub use ledger::{Ceilings, Ledger, Metered, RunCeiling};

@@ -79,7 +79,7 @@ fn output_is_read_while_a_job_runs_and_after_it() {
 
 #[test]
 fn a_kill_ends_the_whole_tree_and_says_so_when_proven() {
-    // contract C3
+    // contract C3 together: what is not proven is tested with a process that does not end
     // contract R9
     for system in ALL {
         on(system, move || async move {

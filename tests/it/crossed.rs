@@ -21,6 +21,14 @@ fn so_far(runs: &Path) -> Vec<Value> {
     whole.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// Returns once the journal of the run under way has a line that fits.
+pub(super) fn until(runs: &Path, fits: impl Fn(&Value) -> bool) {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE && !so_far(runs).iter().any(&fits) {
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
+}
+
 /// Lines of one kind about one purpose.
 fn about<'a>(lines: &'a [Value], entry: &str, purpose: &Value) -> Vec<&'a Value> {
     let fits = |line: &&Value| line["entry"] == entry && line["purpose"] == *purpose;

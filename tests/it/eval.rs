@@ -60,6 +60,9 @@ fn candidates_without_a_task_are_told_on_standard_error() {
     done.says(&["bakeoff: warning: 1 of 2 candidates were left out", ": z"]);
     let all = write("all.jsonl", &row("z", "resolved"));
     eval(&[&tasks, &all]).exits(2).says(&["none of the 1 candidates belongs to a task"]);
+    let none = write("none.jsonl", "\n");
+    eval(&[&tasks, &none]).exits(2).says(&["none.jsonl holds no candidate", "candidates.jsonl"]);
+    eval(&[&tasks]).exits(2).says(&["tasks.jsonl holds no candidate"]);
     let odd = write("odd.jsonl", &(row("t", "resolved") + &row("t", "banana")));
     eval(&[&tasks, &odd]).exits(2).says(&["odd.jsonl, line 2: `reported` has to be"]);
 }

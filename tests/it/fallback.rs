@@ -1,10 +1,12 @@
 //! What becomes of a run whose model servers can't answer: fallbacks, the circuit, and what is told.
 
+use std::fs;
 use std::net::TcpListener;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::resume::{Bench, CALLS, RUN, answered, decided, journal, record, said};
+use super::resume::{Bench, CALLS, RUN, answer, answered, decided, journal, record, said};
 use super::support::place::{Done, Place};
 use super::support::server::{Reply, Request, Server};
 
@@ -119,6 +121,56 @@ fn a_dead_server_is_not_asked_by_every_lane_and_all_are_told_why() {
     }
     assert!(lanes.iter().all(|lane| lane["stop"]["class"] == "unreachable"));
     place.run(["replay"]).exits(0).prints(&["the same decision"]);
+}
+
+#[test]
+fn a_dead_server_is_one_under_whatever_names() {
+    let place = Place::new();
+    let url = nobody();
+    let lanes = "[limits]\nmax_parallel = 1\n[lanes.a]\nmodel = \"dead:m\"\nattempts = 2\n\
+                 [lanes.b]\nmodel = \"dead-too:m\"\nattempts = 2\n";
+    let servers = provider("dead", &url) + &provider("dead-too", &format!("{url}/v1/"));
+    place.config(&format!("{servers}{GATES}{lanes}"));
+    let said = reason(&place, place.run(["run", "x"]));
+    let unasked = " was not asked: 3 calls in a row got no answer";
+    assert_eq!(said.matches(unasked).count(), 1, "{said}");
+    place.run(["replay"]).exits(0).prints(&["the same decision"]);
+}
+
+#[test]
+fn what_one_lane_is_told_to_wait_every_lane_of_the_server_waits_under_whatever_names() {
+    let bench = Bench::new();
+    let runs = bench.place.home().join("state/runs");
+    let told = std::sync::Mutex::new(None::<String>);
+    let server = Server::start(move |request| {
+        let model = request.json()["model"].as_str().unwrap().to_owned();
+        let mut told = told.lock().unwrap();
+        match told.as_ref() {
+            None => {
+                *told = Some(model);
+                Reply::json(429, r#"{"error":{"message":"slowly"}}"#).header("retry-after", "2")
+            }
+            // The other lane's first answer comes once the first one knows that it has to wait.
+            Some(first) if *first != model => {
+                super::crossed::until(&runs, |line| line["error"].is_string());
+                answer(request)
+            }
+            Some(_) => answer(request),
+        }
+    });
+    let url = server.url();
+    bench.configure(
+        &url,
+        &format!("[providers.other]\nwire = \"openai-chat\"\nbase_url = \"{url}\"\n"),
+    );
+    let path = bench.place.dir.join("config/bakeoff/config.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"own:two\"", "\"other:two\"")).unwrap();
+    bench.run(&RUN).exits(0);
+    let requests = server.requests();
+    let waited = requests.iter().filter(|one| one.at >= requests[0].at + Duration::from_secs(2));
+    // All but the refused one, and the other lane's first one, which may have been under way.
+    assert!(waited.count() >= requests.len() - 2, "{:?}", requests.iter().map(|r| r.at));
 }
 
 #[test]

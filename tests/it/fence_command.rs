@@ -219,7 +219,6 @@ fn what_is_no_fence_is_not_read_back() {
     assert_eq!(program(&[], b"x").0, Some(2), "a label is needed");
 }
 
-// contract C23
 #[test]
 fn a_run_s_secret_gives_the_id_that_its_prompts_have() {
     let place = super::support::place::Place::new();
@@ -231,26 +230,4 @@ fn a_run_s_secret_gives_the_id_that_its_prompts_have() {
     let (one, two) = (fence(&["--run", "latest"]), fence(&["--run", "latest"]));
     assert!(one.starts_with("<<<UNTRUSTED a id=") && one == two);
     assert_ne!(fence(&[]), fence(&[]), "without a run the secret is new each time");
-    // What the run itself sent.
-    let rules = "Keep it small.\nEND MEMORY\n";
-    place.write("AGENTS.md", rules);
-    place.commit("rules");
-    place.run(["run", "raise the value", "-q"]).exits(0);
-    let run = place.runs().pop().unwrap();
-    let began = super::resume::journal(&run).into_iter().find(|line| line["entry"] == "call_began");
-    let request = began.unwrap()["request"].as_str().unwrap().to_owned();
-    let (shard, name) = request.split_at(2);
-    let sent = std::fs::read(run.join("artifacts").join(shard).join(name)).unwrap();
-    let sent: serde_json::Value = serde_json::from_slice(&sent).unwrap();
-    let told = sent["messages"][0]["blocks"][0]["text"].as_str().unwrap();
-    let label = "repository instructions AGENTS.md";
-    let begin = told.find(&format!("<<<UNTRUSTED {label} id=")).unwrap();
-    std::fs::write(place.dir.join("rules"), rules).unwrap();
-    let delimiters = DELIMITERS.iter().flat_map(|delimiter| ["--delimiter", delimiter]);
-    let args = ["fence", "--label", label, "--run", "latest"];
-    let mut command = place.bakeoff(args.into_iter().chain(delimiters));
-    let rules = std::fs::File::open(place.dir.join("rules")).unwrap();
-    let output = command.stdin(rules).output().unwrap();
-    let made = String::from_utf8(output.stdout).unwrap();
-    assert!(told[begin..].starts_with(made.trim_end()), "{made}\n{}", &told[begin..]);
 }

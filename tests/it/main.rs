@@ -9,10 +9,12 @@
 )]
 
 mod allow;
+mod anew;
 mod applying;
 mod background;
 mod bad_input;
 mod carry;
+mod code;
 mod commands;
 mod corners;
 mod crossed;

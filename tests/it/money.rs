@@ -67,6 +67,33 @@ fn enough_ends_the_lanes_and_what_that_saved_is_shown_and_holds_on_resume_and_re
 }
 
 #[test]
+fn enough_are_different_ones_that_pass_or_those_of_one_tree() {
+    let bench = Bench::new();
+    let args = ["run", "raise it", "--no-synth", "-q", "--enough", "2", "--max-parallel", "1"];
+    bench.configure(&bench.server.url(), "attempts = 2\n");
+    bench.run(&args).exits(0).prints(&["c1, c2 passed (--enough 2)"]);
+    let done = record(&bench.newest());
+    assert_eq!(bench.asked(), 4 + 4 + 2, "two lanes, and two ballots between them");
+    assert_eq!(
+        done["saved"]["enough"],
+        json!({"wanted": 2, "equal": false, "candidates": ["c1", "c2"]})
+    );
+    assert_eq!(done["saved"]["not_begun"], json!(["two/2"]));
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    bench.configure(&bench.server.url(), "attempts = 3\n");
+    let path = bench.place.dir.join("config/bakeoff/config.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("[lanes.one]\nmodel = \"own:one\"\n", "")).unwrap();
+    let before = bench.asked();
+    bench.run(&args).exits(0).prints(&["c1, c2 had an equal tree (--enough 2)", "440 tokens"]);
+    let done = record(&bench.newest());
+    assert_eq!(bench.asked() - before, 4 + 4, "and nothing to judge between them");
+    assert_eq!(done["saved"]["enough"]["equal"], true);
+    assert_eq!(done["saved"]["not_begun"], json!(["two/3"]));
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+}
+
+#[test]
 fn a_lane_at_work_is_cut_once_enough_pass() {
     let bench = Bench::new();
     let args = ["run", "raise the value", "--no-synth", "--json", "-q", "--enough", "1"];
@@ -367,7 +394,7 @@ fn first_messages(requests: &[Request]) -> Vec<(String, String)> {
 }
 
 // contract C21 C27 R30
-// contract S5 together: of memory, earlier runs and titles
+// contract S5 in part: of memory, earlier runs and titles
 // contract C33-prior-1
 #[test]
 fn earlier_runs_are_told_as_fenced_memory_that_is_frozen_and_can_be_left_out() {

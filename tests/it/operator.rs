@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::resume::said;
+use super::resume::{answer, said};
 use super::support::place::{Done, PATIENCE, Place, Running, is, output_of};
-use super::support::server::Server;
+use super::support::server::{Reply, Request, Server};
 
 mod screen;
 mod shell;
@@ -48,16 +48,20 @@ impl Stage {
         }
         let server = Server::start(move |request| {
             let body = request.json();
-            let way = ways[body["model"].as_str().unwrap()].clone();
+            // Who judges, and who gives titles, is no part of the conversation.
+            let Some(way) = ways.get(body["model"].as_str().unwrap()).cloned() else {
+                return beside(request);
+            };
             // One who asks again while nobody listens is an engine that was killed.
             way.1.lock().unwrap().send(body.clone()).ok();
             let message = way.0.lock().unwrap().recv().unwrap_or(json!({"content": "gone"}));
             said(&body, message)
         });
         let place = Place::new();
+        let judges = if more.contains("[judges]") { "" } else { "[judges]\nenabled = false\n" };
         place.config(&format!(
             "[providers.own]\nwire = \"openai-chat\"\nbase_url = \"{}/v1\"\nkey_env = \"\"\n\
-             [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n[judges]\nenabled = false\n\
+             [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n{judges}\
              [limits]\n{limits}\n[workers]\nheal_rounds = 0\n{more}\n[lanes.one]\nmodel = \"own:one\"\n\
              [lanes.two]\nmodel = \"own:two\"\n",
             server.url()
@@ -112,6 +116,15 @@ impl Stage {
         let list = self.place.run([&["jobs", "--json"], args].concat()).exits(0).json();
         let ids = list["jobs"].as_array().unwrap().iter();
         ids.map(|card| card["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// What a judge says, or the model of the side calls.
+fn beside(request: &Request) -> Reply {
+    let body = request.json();
+    match body["model"].as_str() {
+        Some("side") => said(&body, json!({"role": "assistant", "content": "Raise it higher."})),
+        _ => answer(request),
     }
 }
 
@@ -184,7 +197,7 @@ fn one_list_has_workers_and_jobs_and_one_id_reads_and_stops_each() {
     stage.place.nothing_left("stopped in parts");
 }
 
-// contract R5 in part: with the one place taken, and a command of the operator's going on
+// contract R5
 #[test]
 fn a_worker_that_waits_has_a_row_takes_words_and_begins_when_a_place_is_free() {
     let stage = Stage::with("max_parallel = 1", "");
@@ -260,7 +273,7 @@ fn before_there_are_workers_the_operator_is_told_so_and_can_end_the_run() {
 }
 
 // contract C32
-// contract C26 in part: of the channels that there are
+// contract C26 together: the operator's word
 #[test]
 fn the_operators_word_is_read_in_the_next_turn_or_comes_back_as_missed() {
     let stage = Stage::new();
@@ -312,6 +325,30 @@ fn the_operators_word_is_read_in_the_next_turn_or_comes_back_as_missed() {
     stage.place.nothing_left("steered");
 }
 
+// contract C3 in part: the operator's command says so
+#[test]
+fn a_stop_that_is_not_proven_fails_and_names_what_may_be_alive() {
+    let place = Place::new();
+    place.run(["run", "raise the value"]).exits(0);
+    // Its engine is the test's: a process that outlives a kill can't be had from the sandbox.
+    let socket = place.runs()[0].join("control.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let engine = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = String::new();
+        BufReader::new(&stream).read_line(&mut request).unwrap();
+        let report =
+            json!({"how": "killed", "survivors": ["sleep (process 7)", "make (process 9)"]});
+        let answer = json!({"answer": "stopped", "id": "one/1#1", "report": report});
+        stream.write_all(format!("{answer}\n").as_bytes()).unwrap();
+        serde_json::from_str::<Value>(&request).unwrap()
+    });
+    let done = place.run(["stop", "one/1#1"]).exits(1);
+    done.says(&["one/1#1 was told to stop", "may be alive: sleep (process 7), make (process 9)"]);
+    let request = engine.join().unwrap();
+    assert_eq!(request, json!({"ask": "stop", "id": "one/1#1", "protocol": 1}));
+}
+
 /// The user's texts of a request that are the operator's words to a worker under way.
 fn words(request: &Value) -> Vec<String> {
     let texts = request["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "user");
@@ -319,7 +356,7 @@ fn words(request: &Value) -> Vec<String> {
     texts.filter(|text| text.starts_with("OPERATOR STEERING ")).collect()
 }
 
-// contract C26 in part: what is journaled first is the same after a resume
+// contract C26 together: what is journaled first is the same after a resume
 #[test]
 fn a_killed_run_tells_each_word_once_and_asks_nothing_else() {
     let stage = Stage::new();
@@ -359,6 +396,34 @@ fn a_killed_run_tells_each_word_once_and_asks_nothing_else() {
 }
 
 #[test]
+fn a_run_that_was_stopped_and_goes_on_has_one_beginning_and_the_time_of_both_engines() {
+    let stage = Stage::new();
+    let running = stage.start();
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    stage.place.run(["stop"]).exits(0);
+    running.end().0.exits(130);
+    let before = stage.place.record();
+    // As if it had worked for longer than the next one will.
+    let path = stage.place.runs()[0].join("journal.jsonl");
+    let journal = std::fs::read_to_string(&path).unwrap();
+    let millis = format!("\"millis\":{}}}", before["millis"]);
+    assert_eq!(journal.matches(&millis).count(), 1, "{journal}");
+    std::fs::write(&path, journal.replace(&millis, "\"millis\":90000000}")).unwrap();
+    LANES.iter().for_each(|lane| stage.lines[lane].send(json!({"content": "too late"})).unwrap());
+    let running = Running::start(stage.place.bakeoff(["resume"]));
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    stage.submits("one", "2\n");
+    stage.submits("two", "3\n");
+    let (done, events) = running.end();
+    done.exits(0);
+    let record = stage.place.record();
+    assert!(record["millis"].as_u64() >= Some(90_000_000), "{}", record["millis"]);
+    assert_eq!(events.last().unwrap()["millis"], record["millis"]);
+    assert_eq!(record["started"], before["started"]);
+    stage.place.run(["show"]).exits(0).prints(&["25 h", "killed is not known"]);
+}
+
+#[test]
 fn two_runs_at_once_are_apart_and_the_newest_is_meant() {
     let stage = Stage::new();
     let mut first = stage.start();
@@ -389,7 +454,7 @@ fn two_runs_at_once_are_apart_and_the_newest_is_meant() {
     stage.place.nothing_left("two runs");
 }
 
-// contract C26 in part: a snippet of a model's can't reach the socket, and no other user can
+// contract C26 together: a snippet of a model's can't reach the socket, and no other user can
 #[test]
 fn nobody_but_the_runs_own_user_can_speak_to_its_engine() {
     let stage = Stage::new();

@@ -1,7 +1,5 @@
 //! The operator's own commands in a running run, by the product's program and in a real terminal.
 
-use std::io::Write;
-
 use super::screen::{Terminal, tmux};
 use super::*;
 
@@ -17,6 +15,19 @@ impl Stage {
     /// A command without anybody at a terminal.
     fn shell(&self, args: &[&str]) -> Done {
         self.place.run([&["shell", "--lane", "one/1"], args].concat())
+    }
+
+    /// Waits until a command waits for an answer.
+    fn until_asks(&self, id: &str) {
+        let asks = || {
+            let list = self.place.run(["jobs", "--json"]).exits(0).json();
+            let jobs = list["jobs"].as_array().unwrap().clone();
+            jobs.iter().any(|card| card["id"] == id && card["state"] == "needs_approval")
+        };
+        let begun = std::time::Instant::now();
+        while !asks() {
+            assert!(begun.elapsed() < PATIENCE, "{id} never asked");
+        }
     }
 
     /// Ends the run.
@@ -90,7 +101,7 @@ fn a_command_runs_in_the_workspace_with_its_own_output_input_and_exit_status() {
 // contract S2
 // contract S3
 // contract S4
-// contract S5 together: of the operator's commands nothing is left for memory, earlier runs or titles
+// contract S5 in part: of the operator's commands nothing is left for memory, earlier runs or titles
 // contract S11
 // contract R10 together: the operator's own live on
 #[test]
@@ -122,8 +133,11 @@ fn what_is_left_running_is_listed_survives_a_worker_and_ends_with_the_run_untold
     running.until(is("lane_ended"));
     assert_eq!(stage.listed(&[]), ["shell#1", "two/1"]);
     stage.submits("two", "3\n");
-    let (done, _) = running.end();
+    let (done, events) = running.end();
     done.exits(0);
+    assert!(events.len() > 10 && events.iter().all(|event| !event.to_string().contains("shell#")));
+    let journal = std::fs::read_to_string(stage.place.runs()[0].join("journal.jsonl")).unwrap();
+    assert!(!journal.contains("shell#") && !journal.contains("HOST-"), "{journal}");
     stage.place.nothing_left("commands of the operator");
     for request in stage.server.requests() {
         let text = request.json().to_string();
@@ -131,6 +145,46 @@ fn what_is_left_running_is_listed_survives_a_worker_and_ends_with_the_run_untold
     }
     let record = stage.place.record().to_string();
     assert!(!record.contains("HOST-") && !record.contains("shell#"), "{record}");
+}
+
+// contract S5
+#[test]
+fn what_a_command_left_is_in_no_context_of_this_run_or_the_next() {
+    const WORD: &str = "HOST-LEFTOVER";
+    let more = "[side]\nmodel = \"own:side\"\nshared_endpoint = true\n[judges]\nuse = [\"correctness\"]\nmodels = [\"own:judge\"]";
+    for excluded in [false, true] {
+        let stage = Stage::with("max_parallel = 2", more);
+        let whole = |args: &[&str]| {
+            let args = [args, &["--no-synth"]].concat();
+            let running = Running::start(stage.place.bakeoff(args));
+            (running, LANES.map(|lane| stage.asked(lane)))
+        };
+        let ends = |running: Running| {
+            stage.submits("one", "2000000000000\n");
+            stage.submits("two", "3000000000000\n");
+            running.end().0.exits(0);
+        };
+        let kept_out: &[&str] = if excluded { &["--exclude-from-context"] } else { &[] };
+        let (running, _) = whole(&[&["run", "raise the value"], kept_out].concat());
+        let left = format!("echo {WORD}; exec sleep 1000");
+        stage.shell(&["--detach", "--", &left]).exits(0);
+        stage.shell(&["--", &format!("echo {WORD}")]).exits(0).prints(&[WORD]);
+        ends(running);
+        let (running, first) = whole(&["run", "raise it again", "--prior", "5"]);
+        for request in &first {
+            let told = last(request, "user").contains("BEGIN PRIOR RUNS");
+            assert_eq!(told, !excluded, "{request}");
+        }
+        ends(running);
+        let all = stage.server.requests();
+        let of = |model: &str| all.iter().filter(|one| one.json()["model"] == model).count();
+        assert_eq!(of("side"), if excluded { 2 } else { 4 }, "title and capsule");
+        assert!(of("judge") >= 2 && of("one") >= 4, "{} {}", of("judge"), of("one"));
+        for request in all {
+            let text = request.json().to_string();
+            assert!(!text.contains(WORD) && !text.contains("shell#"), "{text}");
+        }
+    }
 }
 
 /// A command with these bytes in its standard input, a file.
@@ -359,8 +413,73 @@ fn a_candidate_with_a_secret_in_its_diff_is_told_of_everywhere() {
     assert!(!replay.out.contains("differences"), "{}", replay.out);
 }
 
+// contract R19 in part: in a real terminal, and in no file
+// contract R21 together: attach answers unseen
+// contract R22 together: a typed line goes to the input of what is attached to
+// contract R14 together: whoever attaches gives it their size, also a new one
+#[test]
+fn a_detached_terminal_is_attached_to_answered_unseen_resized_and_left() {
+    const SECRET: &str = "open-sesame-7";
+    if !tmux() {
+        return;
+    }
+    let (stage, running) = Stage::at_work();
+    let terminal = Terminal::new(&stage.place);
+    let ask = "(trap \"stty size < /dev/tty\" WINCH; : > /tmp/up; while :; do sleep 0.1; done) & \
+               while [ ! -e /tmp/up ]; do sleep 0.01; done; stty -echo; printf \"Password: \"; read w; stty echo; \
+               echo; echo \"[$w]\"; exec cat -n";
+    terminal.types(&format!("bakeoff shell --lane one --detach --pty -- '{ask}'"));
+    terminal.shows("it is started", |screen| screen.contains("shell#1 is started"));
+    stage.until_asks("shell#1");
+    // Not the size that it was started with.
+    terminal.tmux(&["resize-window", "-x", "96", "-y", "20"]);
+    terminal.types("clear; bakeoff attach shell#1");
+    let screen = terminal.shows("its question", |screen| {
+        screen.contains("shell#1: asks: Password:") && screen.contains("20 96\n")
+    });
+    assert!(screen.starts_with("shell shell#1: "), "cleared first:\n{screen}");
+    terminal.types(SECRET);
+    terminal.shows("its use", |screen| screen.contains("\n[[masked]]\n"));
+    let numbered = |screen: &str, line: &str| {
+        screen.lines().any(|one| one.trim_start().starts_with("1 ") && one.ends_with(line))
+    };
+    terminal.types("a typed line");
+    terminal.shows("the program's answer", |screen| numbered(screen, " a typed line"));
+    terminal.tmux(&["resize-window", "-x", "90", "-y", "30"]);
+    terminal.shows("the new size", |screen| screen.contains("\n30 90\n"));
+    terminal.key("C-]");
+    terminal.shows("left", |screen| screen.contains("left; it goes on\n"));
+    assert_eq!(stage.listed(&[]), ["one/1", "shell#1", "two/1"]);
+    let all = String::from_utf8(terminal.tmux(&["capture-pane", "-p", "-S", "-"]).stdout).unwrap();
+    assert!(all.contains("a typed line") && !all.contains("sesame"), "{all}");
+    drop(terminal);
+    // Who looks on without a terminal sees the same, and so do all files of the run.
+    stage.place.run(["stop", "shell#1"]).exits(0);
+    let seen = stage.place.run(["attach", "shell#1"]).exits(0).prints(&["[[masked]]"]);
+    assert!(!seen.out.contains("sesame") && !seen.err.contains("sesame"), "{}", seen.out);
+    stage.ends(running).exits(0);
+    assert_eq!(holding(&stage.place.dir, SECRET), [""; 0]);
+    stage.place.nothing_left("a terminal that was left");
+}
+
+/// The files below a directory that hold a word.
+fn holding(dir: &Path, word: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(holding(&path, word));
+        } else if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            let holds = bytes.windows(word.len()).any(|part| part == word.as_bytes());
+            found.extend(holds.then(|| path.display().to_string()));
+        }
+    }
+    found
+}
+
 // contract R19 in part: in a real terminal
-// contract R21 in part: attach answers unseen
+// contract R21 together: attach answers unseen
 // contract R22 together: typed lines go to the standard input
 // contract R35 together: the terminal of a command
 #[test]
@@ -382,23 +501,12 @@ fn in_a_terminal_lines_are_shown_once_and_secrets_never() {
     let ask = "stty -echo; printf \"Password: \"; read w; stty echo; echo; echo \"[$w]\"";
     terminal.types(&format!("bakeoff shell --lane one/1 --pty -- '{ask}'; echo code $?"));
     terminal.shows("the question", |screen| screen.contains("\nPassword:"));
-    let asks = |id: &str| {
-        let list = stage.place.run(["jobs", "--json"]).exits(0).json();
-        let jobs = list["jobs"].as_array().unwrap().clone();
-        jobs.iter().any(|card| card["id"] == id && card["state"] == "needs_approval")
-    };
-    let until = |id: &str| {
-        let begun = std::time::Instant::now();
-        while !asks(id) {
-            assert!(begun.elapsed() < PATIENCE, "{id} never asked");
-        }
-    };
-    until("shell#2");
+    stage.until_asks("shell#2");
     // The viewer's own terminal goes dark, too, a moment later.
     terminal.types("open-sesame");
     let screen = terminal.shows("its use", |screen| screen.contains("\ncode 0\n"));
     assert!(screen.contains("[[masked]]"), "{screen}");
-    // Left running, it asks whoever attaches.
+    // Left running, it goes on.
     terminal.types("clear");
     terminal.shows("cleared", |screen| !screen.contains("masked"));
     stage.shell(&["--detach", "--pty", "--no-input", "--", "sleep 1000"]).exits(0);
