@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Takes each protection out in turn and shows that its selftest goes red.
 
-A mutant is one line of the sources, changed or taken out. All are built in a copy of the working tree that
+A mutant is one line of the sources, changed or taken out, or a few where one alone would still be held by another.
+All are built in a copy of the working tree that
 shares its target directory, so that only this crate is compiled again. There the program has another name, so
 that no mutant takes the place of the real one.
 
@@ -27,7 +28,8 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 # The program's name in the copy.
 PROGRAM = "bakeoff-mutant"
 
-# Selftest, file, a line that stands there once (as it is, without indentation), what takes its place.
+# Selftest, file, a line that stands there once (as it is, without indentation), what takes its place; and so on
+# with further files and lines of the same mutant.
 MUTANTS = [
     ("foreign-text-boundary", "src/fence/neutral.rs", "edits.extend(stream.markers());", ""),
     ("foreign-text-boundary", "src/prompt/fences.rs", "options.delimiters.extend(BLOCKS.map(String::from));", "let _ = BLOCKS;"),
@@ -51,14 +53,24 @@ MUTANTS = [
         "let network = if host_network { 0 } else { 0 };",
     ),
     ("sandbox-canaries", "src/sandbox/jail/start.rs", "limits::drop_privileges()?;", "let _ = limits::drop_privileges;"),
-    # That the warden ends with its engine has no mutant: it is noticed by reading and by writing, and no one line
-    # takes both out.
+    ("crash-leaves-nothing", "src/sandbox/warden/server.rs", "while server.turn().is_ok() {}", "while { let _ = server.turn(); true } {}"),
     ("crash-leaves-nothing", "src/repo/lease.rs", "if leases.is_dir() {", "if leases.is_dir() && DEPTH == 0 {"),
     (
         "per-run-reap",
         "src/pipeline/work.rs",
         "Some(scope) => scope.finish().await,",
         "Some(scope) => { std::mem::forget(scope); Default::default() }",
+    ),
+    # The engine's own count stays right: what is looked for is processes.
+    (
+        "per-run-reap",
+        "src/sandbox/warden/keeper.rs",
+        "self.stop(id, true, Cause::Killed);",
+        "let _ = id;",
+        "src/sandbox/warden/keeper.rs",
+        "self.table.waiting.push(Waiting { request, open, killed: 0, strays: Vec::new(), deadline });",
+        "let killed = open.len() as u32; let open = HashSet::new(); "
+        "self.table.waiting.push(Waiting { request, open, killed, strays: Vec::new(), deadline });",
     ),
     (
         "judge-red-team",
@@ -85,7 +97,32 @@ MUTANTS = [
         "Ok(ToolOutput { handle: None, ..ToolOutput::ok(text) })",
     ),
     ("one-notice-per-job", "src/jobs/table.rs", "if !silent {", "if silent {"),
+    (
+        "one-notice-per-job",
+        "src/jobs/table.rs",
+        "*notices = rest.into();",
+        "*notices = rest.into_iter().chain(own.clone()).collect();",
+    ),
+    (
+        "one-notice-per-job",
+        "src/jobs/table.rs",
+        "notices.retain(|one| !matches!(one, Notice::Ended { id, .. } if *id == entry.id));",
+        "notices.retain(|_| true);",
+    ),
     ("host-jobs-stay-host", "src/jobs/host.rs", "self.0.table.forget_ended();", ""),
+    # The operator's commands in the table of the worker that began last.
+    (
+        "host-jobs-stay-host",
+        "src/jobs/book.rs",
+        "tables.push(table.downgrade());",
+        "tables.push(table.downgrade()); *LAST.lock().unwrap() = Some(table.clone());",
+        "src/jobs/book.rs",
+        "/// All worker runs' tables. Clones share it.",
+        "pub(super) static LAST: Mutex<Option<JobTable>> = Mutex::new(None);",
+        "src/jobs/host.rs",
+        "let entry = self.0.table.start_open(launcher, order, opening)?;",
+        "let entry = super::book::LAST.lock().unwrap().clone().unwrap().start_open(launcher, order, opening)?;",
+    ),
     ("pty-secret-never-stored", "src/jobs/keyboard.rs", "if self.secrets.add(secret.expose_secret()) {", "if !secret.expose_secret().contains('\\0') {"),
     ("pty-secret-never-stored", "src/cli/engine.rs", "dir.masker().learnt().clear();", ""),
     ("pty-secret-never-stored", "src/sandbox/warden/input.rs", "modes.local_modes.remove(LocalModes::ECHO);", ""),
@@ -165,7 +202,7 @@ def main():
     if not chosen:
         sys.exit(f"no mutant of {', '.join(asked.names)}")
     if asked.list:
-        for name, file, line, _ in chosen:
+        for name, file, line, *_ in chosen:
             print(f"{name:<24} {file}: {line}")
         return
     survived = 0
@@ -178,14 +215,17 @@ def main():
         code, said = selftests(sorted({one[0] for one in chosen}), home)
         if code != 0:
             sys.exit(f"the selftests fail without any mutant:\n{said}")
-        for name, file, line, instead in chosen:
+        for name, *edits in chosen:
             begun = time.monotonic()
-            before = mutate(tree / file, line, instead)
+            file, line = edits[:2]
+            before = [mutate(tree / edits[at], *edits[at + 1 : at + 3]) for at in range(0, len(edits), 3)]
             fine, said = build(tree)
             if not fine:
                 sys.exit(f"{file} without {line!r} can't be built:\n{said}")
             code, said = selftests([name], home)
-            (tree / file).write_text(before)
+            # The last first: two edits may be of one file.
+            for at, text in reversed(list(enumerate(before))):
+                (tree / edits[3 * at]).write_text(text)
             red = code == 1
             survived += not red
             seconds = time.monotonic() - begun

@@ -4,12 +4,22 @@ use super::CliError;
 use super::context::Context;
 use super::flags::{ContextFlags, GateFlags, JudgeFlags, LaneFlags, RepoFlags};
 use super::launch::{Prepared, Request, prepare};
-use crate::model::{RunKind, Task, TaskSource};
-use crate::selftest::{LaidOut, Scenario, ScenarioError};
+use crate::model::{Exit, RunKind, Task, TaskSource};
+use crate::selftest::{CrashError, LaidOut, Scenario, ScenarioError};
 
 impl From<ScenarioError> for CliError {
     fn from(error: ScenarioError) -> Self {
         Self::internal(error)
+    }
+}
+
+impl From<CrashError> for CliError {
+    fn from(error: CrashError) -> Self {
+        let exit = match &error {
+            CrashError::Infra(_) => Exit::Infra,
+            CrashError::Io(_) => Exit::Internal,
+        };
+        Self { exit, message: error.to_string() }
     }
 }
 

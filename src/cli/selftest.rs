@@ -1,9 +1,11 @@
 //! `bakeoff selftest`.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 
 use super::context::Context;
 use super::launch::{Prepared, perform};
@@ -12,19 +14,19 @@ use super::scenario::{judge_flags, prepare_scenario};
 use super::{CliError, Exit};
 use crate::journal::{RunDir, Runs};
 use crate::model::{EventSink, RunEvent, RunId, RunRecord};
-use crate::pipeline::{PipelineError, fingerprint};
-use crate::sandbox::{Warden, WardenOptions};
+use crate::pipeline::{PipelineError, fingerprint, python};
+use crate::sandbox::{Launcher, Permit, Warden, WardenOptions};
 use crate::selftest::red_team::red_team;
 use crate::selftest::{
-    Scenario, canaries, compare, compare_requests, crash, demo, operate, selftests,
+    LaidOut, Reaped, Scenario, canaries, compare, compare_requests, crash, demo, operate, selftests,
 };
 use crate::ui::Audience;
 
 /// Run selftests: whole runs on scripted models, attacks on the sandbox, an engine that is killed
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Most selftests are real runs on a small repository. One that can't run here (no sandbox can be proved) \
-fails, unless it is named with --allow-skip. Exit code 0 when none failed, else 1."
+    after_help = "Most selftests are real runs on a small repository. One that can't run here (no sandbox can be proved, \
+or there is no Python for it) fails, unless it is named with --allow-skip. Exit code 0 when none failed, else 1."
 )]
 pub struct Args {
     /// Only these selftests
@@ -44,8 +46,6 @@ pub struct Args {
 enum Selftest {
     /// A run from data files.
     Scenario(Box<Scenario>),
-    /// The attacks of the sandbox's probes.
-    Canaries,
     /// Bad judges and planted candidates before real panels.
     RedTeam,
 }
@@ -54,7 +54,6 @@ impl Selftest {
     fn name(&self) -> &str {
         match self {
             Self::Scenario(scenario) => &scenario.name,
-            Self::Canaries => "sandbox-canaries",
             Self::RedTeam => "judge-red-team",
         }
     }
@@ -63,9 +62,6 @@ impl Selftest {
     fn about(&self) -> &str {
         match self {
             Self::Scenario(scenario) => &scenario.about,
-            Self::Canaries => {
-                "Every attack of the sandbox's probes is stopped, and a spoiled job is noticed"
-            }
             Self::RedTeam => {
                 "Bad judges in every seat before planted candidates: the right one wins or nobody does"
             }
@@ -75,7 +71,6 @@ impl Selftest {
     fn run(&self, context: &Context) -> Result<Vec<String>, CliError> {
         match self {
             Self::Scenario(scenario) => play(scenario, context),
-            Self::Canaries => attack(context),
             Self::RedTeam => {
                 let team = red_team().map_err(CliError::internal)?;
                 tracing::info!("{}", team.summary());
@@ -99,7 +94,7 @@ impl Args {
         let mut scenarios = selftests()?;
         scenarios.push(demo()?);
         let all = scenarios.into_iter().map(|one| Selftest::Scenario(Box::new(one)));
-        let all = self.choose(all.chain([Selftest::Canaries, Selftest::RedTeam]).collect())?;
+        let all = self.choose(all.chain([Selftest::RedTeam]).collect())?;
         if self.list {
             let lines = all.iter().map(|one| format!("{:<24} {}\n", one.name(), one.about()));
             write_stdout(lines.collect::<String>().as_bytes())?;
@@ -134,7 +129,7 @@ impl Args {
     fn run_one(&self, one: &Selftest, context: &Context) -> Finding {
         let (faults, can_run) = match one.run(context) {
             Ok(faults) => (faults, true),
-            // No sandbox here: that it fails says nothing of what it is there for.
+            // No sandbox or no tool here: that it fails says nothing of what it is there for.
             Err(error) => (vec![error.message], error.exit != Exit::Infra),
         };
         let skipped = !can_run && self.allow_skip.iter().any(|name| name == one.name());
@@ -166,23 +161,53 @@ fn play(scenario: &Scenario, context: &Context) -> Result<Vec<String>, CliError>
         CliError::internal(format!("failed to make a temporary directory: {error}"))
     })?;
     let place = scenario.lay_out(dir.path())?;
+    if scenario.python {
+        has_python(context)?;
+    }
     let before = fingerprint(&place.repository)?;
     let mut faults = if scenario.crash {
-        crash(&context.program, scenario, &place, dir.path())
-            .map_err(|error| CliError::internal(format!("the run to be killed: {error}")))?
+        crash(&context.program, scenario, &place, dir.path())?
     } else {
-        let prepared = prepare_scenario(scenario, &place, judge_flags(scenario), context)?;
-        let (done, mut faults) = attended(scenario, prepared, context);
-        let (record, run) = done?;
-        faults.extend(compare(&scenario.expect, &record));
-        faults.extend(compare_requests(&scenario.expect, &run)?);
-        if !run.masker().learnt().is_empty() {
-            faults.push("what the operator typed unseen is still known behind the end".to_owned());
-        }
-        faults
+        whole_run(scenario, &place, context)?
     };
+    if scenario.canaries {
+        faults.extend(outside(dir.path(), &place.repository)?);
+        faults.extend(attack(context)?);
+    }
     if fingerprint(&place.repository)? != before {
         faults.push("the user's repository was changed".to_owned());
+    }
+    Ok(faults)
+}
+
+/// Runs a scenario to its end; gives what differs from what it must come to.
+fn whole_run(
+    scenario: &Scenario,
+    place: &LaidOut,
+    context: &Context,
+) -> Result<Vec<String>, CliError> {
+    let prepared = prepare_scenario(scenario, place, judge_flags(scenario), context)?;
+    let reaped = Arc::new(Reaped::new(&scenario.reaped));
+    let (done, mut faults) = attended(scenario, prepared, &reaped, context);
+    let (record, run) = done?;
+    faults.extend(reaped.faults());
+    faults.extend(compare(&scenario.expect, &record));
+    faults.extend(compare_requests(&scenario.expect, &run)?);
+    if !run.masker().learnt().is_empty() {
+        faults.push("what the operator typed unseen is still known behind the end".to_owned());
+    }
+    Ok(faults)
+}
+
+/// What stands beside the repository and was not put there: written from within a job.
+fn outside(dir: &Path, repository: &Path) -> Result<Vec<String>, CliError> {
+    let told = |error| CliError::internal(format!("failed to read {}: {error}", dir.display()));
+    let mut faults = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(told)? {
+        let path = entry.map_err(told)?.path();
+        if path != repository && !path.ends_with("script.toml") {
+            faults.push(format!("{} was written outside of the workspace", path.display()));
+        }
     }
     Ok(faults)
 }
@@ -191,10 +216,13 @@ fn play(scenario: &Scenario, context: &Context) -> Result<Vec<String>, CliError>
 fn attended(
     scenario: &Scenario,
     prepared: Prepared,
+    reaped: &Arc<Reaped>,
     context: &Context,
 ) -> (Result<(RunRecord, RunDir), CliError>, Vec<String>) {
     let (sender, began) = channel::<RunId>();
+    let reaped = reaped.clone();
     let listener = EventSink::new(move |event| {
+        reaped.look(&event);
         if let RunEvent::Started { run, .. } = event {
             // Where there is no operator nobody waits for it.
             let _ = sender.send(run);
@@ -216,13 +244,30 @@ fn attended(
 }
 
 fn attack(context: &Context) -> Result<Vec<String>, CliError> {
-    let warden = Warden::start(&WardenOptions { program: context.program.clone() })
-        .map_err(PipelineError::from)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))?;
+    let (warden, runtime) = (warden(context)?, runtime()?);
     Ok(runtime.block_on(canaries(&warden)).map_err(PipelineError::from)?)
+}
+
+/// A run goes on without a Python, and would then fail for a reason that is none of what it is there for.
+fn has_python(context: &Context) -> Result<(), CliError> {
+    let (warden, runtime) = (warden(context)?, runtime()?);
+    let path = context.env.get(OsStr::new("PATH")).cloned().unwrap_or_default();
+    runtime.block_on(async {
+        let permit = Permit::grant(&warden.prove().await, false).map_err(PipelineError::from)?;
+        let launcher = Launcher::new(warden, permit);
+        let found = python::find(&launcher, &path, &context.home).await;
+        found.map(drop).map_err(|message| CliError { exit: Exit::Infra, message })
+    })
+}
+
+fn warden(context: &Context) -> Result<Warden, CliError> {
+    let options = WardenOptions { program: context.program.clone() };
+    Ok(Warden::start(&options).map_err(PipelineError::from)?)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))
 }
 
 fn line(one: &Finding) -> String {

@@ -55,7 +55,25 @@ fn later_layers_win_and_every_value_knows_its_origin() {
         (3, &Origin::Flag)
     );
     assert_eq!(config.limits.max_seconds.value, None);
-    assert_eq!(config.limits.worker().max_tool_iterations, 90);
+    // contract R25 together: what is set by default
+    let worker = config.limits.worker();
+    assert_eq!(
+        (worker.max_tool_iterations, worker.max_seconds, worker.max_tokens),
+        (90, None, None)
+    );
+}
+
+// contract R25
+#[test]
+fn workers_have_the_promised_limits_where_nobody_sets_any() {
+    // contract C10 in part: the ceiling's default
+    let config = load("", "", false, &[]).unwrap();
+    let limits = config.limits.worker();
+    assert_eq!((limits.max_tool_iterations, limits.max_seconds), (90, None));
+    assert_eq!((limits.max_tokens, limits.budget), (None, None));
+    let workers = config.workers.plan();
+    assert_eq!((workers.job_seconds, workers.heal_rounds, workers.code), (1800, 1, true));
+    assert_eq!(workers.nested.turns, 30);
 }
 
 #[test]

@@ -228,6 +228,51 @@ pub fn table() -> String {
 mod tests {
     use super::*;
 
+    /// The test of who may write an instruction; a channel without one does not compile into this.
+    fn access(boundary: Boundary) -> Option<&'static str> {
+        match boundary {
+            Boundary::Task => Some("tests/tidy.rs::only_the_command_line_makes_a_task"),
+            Boundary::Steering => Some("tests/tidy.rs::only_the_socket_makes_a_sender"),
+            Boundary::Design => {
+                Some("tests/it/design.rs::nobody_but_the_planner_writes_into_the_plan")
+            }
+            Boundary::RepositoryInstructions
+            | Boundary::GateCommand
+            | Boundary::ToolResult
+            | Boundary::SteeringOutput
+            | Boundary::Diff
+            | Boundary::Answer
+            | Boundary::Claims
+            | Boundary::Refutation
+            | Boundary::GateOutput
+            | Boundary::BaseFile
+            | Boundary::BallotReason
+            | Boundary::ReplyFault
+            | Boundary::SideTask
+            | Boundary::RunDigest
+            | Boundary::JobLine
+            | Boundary::Subtask
+            | Boundary::SubtaskAnswer
+            | Boundary::DuelTest
+            | Boundary::Layout => None,
+        }
+    }
+
+    // contract C26 together: every channel of instructions has a test of who may write to it
+    #[test]
+    fn every_instruction_has_a_test_of_who_may_write_it() {
+        for boundary in Boundary::ALL {
+            let is_instruction = boundary.treatment() == Treatment::Instruction;
+            assert_eq!(access(boundary).is_some(), is_instruction, "{boundary:?}");
+            let Some((file, name)) = access(boundary).and_then(|test| test.split_once("::")) else {
+                continue;
+            };
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+            let text = std::fs::read_to_string(path).unwrap();
+            assert!(text.contains(&format!("#[test]\nfn {name}() {{")), "{boundary:?}: {name}");
+        }
+    }
+
     // contract C25 C29
     #[test]
     fn the_page_holds_this_table() {

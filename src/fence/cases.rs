@@ -178,7 +178,7 @@ fn check_cut(body: &str) {
     }
 }
 
-// contract C23
+// contract C23 together: keyed by run, label and body
 #[test]
 fn ids_are_keyed_by_run_label_and_body() {
     let id =

@@ -95,6 +95,9 @@ impl fmt::Debug for Fencer {
     }
 }
 
+/// Room behind a body for the closing line and before it for the notices, in bytes, so that they move nothing.
+const ROOM: usize = 1024;
+
 impl Fencer {
     /// A fencer with the run's secret, 32 random bytes that no model and no worker ever sees.
     pub fn new(secret: [u8; 32]) -> Self {
@@ -115,29 +118,34 @@ impl Fencer {
         let mut fenced = Fenced { left_out: parts.left_out as u64, ..Fenced::default() };
         let mut block = |label: &str, body, from| {
             let piece = Piece { label, body, raw: raw_of(text, from, body) };
-            self.block(&piece, options, &mut fenced)
+            self.block(&piece, options, &mut fenced);
         };
-        let blocks: Vec<String> = match parts.tail {
-            None => vec![block(text.label(), parts.head, 0)],
-            Some(tail) => vec![
-                block(&format!("{} - begin", text.label()), parts.head, 0),
-                block(&format!("{} - end", text.label()), tail, text.body().len() - tail.len()),
-            ],
-        };
-        let between = format!("\n[{} bytes are left out here]\n", fenced.left_out);
-        fenced.text = notices(&fenced, text.body().len(), blocks.len()) + &blocks.join(&between);
+        match parts.tail {
+            None => block(text.label(), parts.head, 0),
+            Some(tail) => {
+                block(&format!("{} - begin", text.label()), parts.head, 0);
+                block(&format!("{} - end", text.label()), tail, text.body().len() - tail.len());
+            }
+        }
+        let notices = notices(&fenced, text.body().len(), 1 + usize::from(parts.tail.is_some()));
+        fenced.text.insert_str(0, &notices);
         fenced
     }
 
-    /// One fence, counting what it neutralised.
-    fn block(&self, piece: &Piece<'_>, options: &FenceOptions, sum: &mut Fenced) -> String {
+    /// Writes one fence behind what is there, counting what it neutralised.
+    fn block(&self, piece: &Piece<'_>, options: &FenceOptions, sum: &mut Fenced) {
         let label = untrusted::label_without(piece.label, &options.delimiters);
         let id = self.id(&label, &piece.bytes());
-        let neutral = neutral::neutralise_raw(piece.body, &piece.raw, &options.delimiters);
-        sum.invisible += neutral.invisible;
-        sum.neutralised += neutral.edits.len();
+        let edits = neutral::edits(piece.body, &piece.raw, &options.delimiters);
+        if !sum.text.is_empty() {
+            sum.text += &format!("\n[{} bytes are left out here]\n", sum.left_out);
+        }
+        sum.text += &format!("{OPEN}{label} id={id}{OPEN_END}\n");
+        sum.text.reserve(piece.body.len() + 8 * edits.len() + ROOM);
+        sum.invisible += neutral::write(&mut sum.text, piece.body, &piece.raw, &edits);
+        sum.text += &format!("\n{CLOSE}{id}{CLOSE_END}");
+        sum.neutralised += edits.len();
         sum.broken += piece.raw.len();
-        format!("{OPEN}{label} id={id}{OPEN_END}\n{}\n{CLOSE}{id}{CLOSE_END}", neutral.text)
     }
 
     /// The id of a fence: 96 bits of HMAC-SHA256 over the label's length, the label and the body.

@@ -22,29 +22,31 @@ pub struct Neutral {
 /// Neutralises `text`: fence markers, every block that `delimiters` name, control tokens, invisible
 /// characters and text that looks like an escape already. Linear in the length of `text`.
 pub fn neutralise(text: &str, delimiters: &[String]) -> Neutral {
-    neutralise_raw(text, &[], delimiters)
+    let (mut neutral, edits) = (Neutral::default(), edits(text, &[], delimiters));
+    neutral.invisible = write(&mut neutral.text, text, &[], &edits);
+    Neutral { edits, ..neutral }
 }
 
-/// The same for a text in which, at these offsets, U+FFFD stands for a byte that is no UTF-8.
-pub(super) fn neutralise_raw(text: &str, raw: &[(usize, u8)], delimiters: &[String]) -> Neutral {
-    let edits = edits(text, raw, delimiters);
+/// Writes `text` behind what `to` holds, with the characters at these offsets as escapes; where `raw` says so, U+FFFD
+/// stands for a byte that is no UTF-8. Gives the number of invisible characters among them.
+///
+/// What is written is written once: copies of texts of megabytes cost more than finding what to escape.
+pub(super) fn write(to: &mut String, text: &str, raw: &[(usize, u8)], edits: &[usize]) -> usize {
+    to.reserve(text.len() + 8 * edits.len());
     let mut raw = raw.iter().peekable();
-    let mut neutral =
-        Neutral { text: String::with_capacity(text.len() + 8 * edits.len()), ..Neutral::default() };
-    let mut from = 0;
-    for at in &edits {
+    let (mut from, mut invisible) = (0, 0);
+    for at in edits {
         let Some(c) = text[*at..].chars().next() else { continue };
-        neutral.text.push_str(&text[from..*at]);
+        to.push_str(&text[from..*at]);
         match raw.next_if(|(offset, _)| offset == at) {
-            Some((_, byte)) => escape::push_byte(&mut neutral.text, *byte),
-            None => escape::push(&mut neutral.text, c),
+            Some((_, byte)) => escape::push_byte(to, *byte),
+            None => escape::push(to, c),
         }
-        neutral.invisible += usize::from(is_invisible(c));
+        invisible += usize::from(is_invisible(c));
         from = at + c.len_utf8();
     }
-    neutral.text.push_str(&text[from..]);
-    neutral.edits = edits;
-    neutral
+    to.push_str(&text[from..]);
+    invisible
 }
 
 /// Offsets of the characters to escape, in order, each once.

@@ -47,6 +47,11 @@ impl Engine {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Its exit status, once it has ended by itself.
+    pub fn code(&mut self) -> Option<i32> {
+        self.child.try_wait().ok().flatten()?.code()
+    }
+
     /// Kills it with SIGKILL, and waits for that.
     pub fn kill(&mut self) {
         // It may have ended by itself.

@@ -10,7 +10,7 @@ use bstr::ByteSlice;
 
 use super::expect::Expect;
 use crate::journal::{Entry, JournalError, RunDir};
-use crate::model::chat::{Block, ModelRequest, Purpose, Role};
+use crate::model::chat::{Block, Message, ModelRequest, Purpose, Role};
 
 /// Ends of blocks that prompts may stand in, as they are looked for inside of fences.
 const FOOTERS: [&str; 3] = ["ENDMEMORY", "ENDUSERMEMORY", "ENDPRIORRUNS"];
@@ -36,6 +36,9 @@ pub fn compare_requests(expect: &Expect, dir: &RunDir) -> Result<Vec<String>, Jo
     }
     for (lane, wanted) in &expect.commands {
         commands(lane, wanted, &requests, &mut faults);
+    }
+    for (lane, wanted) in &expect.told {
+        told(lane, wanted, &requests, &mut faults);
     }
     Ok(faults)
 }
@@ -164,13 +167,42 @@ fn opened(line: &str) -> Option<&str> {
     rest.rsplit_once(" id=").map(|(_, id)| id)
 }
 
-/// Every command of a lane must have been refused, or done.
-fn commands(lane: &str, wanted: &str, requests: &[ModelRequest], faults: &mut Vec<String>) {
+/// A lane's conversation.
+fn conversation<'a>(lane: &str, requests: &'a [ModelRequest]) -> impl Iterator<Item = &'a Message> {
     let of_lane = |request: &&ModelRequest| matches!(&request.purpose, Purpose::Worker { lane: asked, .. } if asked.as_str() == lane);
     // A conversation only grows: its last request holds all that came before.
     let last = requests.iter().filter(of_lane).max_by_key(|request| request.messages.len());
-    let blocks =
-        last.iter().flat_map(|request| &request.messages).flat_map(|message| &message.blocks);
+    last.into_iter().flat_map(|request| &request.messages)
+}
+
+/// Each of the words must have been told so often: in results of tools and by the engine itself. What the model
+/// says is not among that.
+fn told(
+    lane: &str,
+    wanted: &BTreeMap<String, usize>,
+    requests: &[ModelRequest],
+    faults: &mut Vec<String>,
+) {
+    let texts: Vec<&str> = conversation(lane, requests)
+        .filter(|message| message.role != Role::Assistant)
+        .flat_map(|message| &message.blocks)
+        .filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            Block::ToolResult { content, .. } => Some(content.as_str()),
+            _ => None,
+        })
+        .collect();
+    for (words, times) in wanted {
+        let found: usize = texts.iter().map(|text| text.matches(words.as_str()).count()).sum();
+        if found != *times {
+            faults.push(format!("lane {lane} was told {words:?} {found} times, not {times}"));
+        }
+    }
+}
+
+/// Every command of a lane must have been refused, or done.
+fn commands(lane: &str, wanted: &str, requests: &[ModelRequest], faults: &mut Vec<String>) {
+    let blocks = conversation(lane, requests).flat_map(|message| &message.blocks);
     let mut asked: BTreeMap<&str, &str> = BTreeMap::new();
     let mut answered = 0;
     for block in blocks {
@@ -201,6 +233,7 @@ fn commands(lane: &str, wanted: &str, requests: &[ModelRequest], faults: &mut Ve
 mod tests {
     use super::*;
     use crate::fence::{Boundary, Treatment};
+    use crate::model::LaneId;
 
     fn faults(text: &str) -> (Vec<String>, BTreeSet<String>) {
         let (words, mut seen) = (["WORD".to_owned()], BTreeSet::new());
@@ -234,6 +267,28 @@ mod tests {
             let scenario = scenarios.iter().find(|one| one.name == name).unwrap();
             assert_eq!(scenario.expect.fenced, words, "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_told_is_counted_and_what_the_model_says_is_not() {
+        let message = |role, text: &str| Message {
+            role,
+            blocks: vec![Block::Text { text: text.to_owned() }],
+        };
+        let messages = vec![
+            message(Role::User, "the job ended; the job ended"),
+            message(Role::Assistant, "the job ended"),
+        ];
+        let purpose = Purpose::Worker { lane: LaneId::of("solo", 1), turn: 2 };
+        let told_twice = ModelRequest::question("m", String::new(), messages, 1, purpose);
+        for (times, right) in [(1, false), (2, true), (3, false)] {
+            let (wanted, mut faults) = ([("job ended".to_owned(), times)].into(), Vec::new());
+            told("solo/1", &wanted, std::slice::from_ref(&told_twice), &mut faults);
+            assert_eq!(faults.is_empty(), right, "{faults:?}");
+        }
+        let mut faults = Vec::new();
+        told("other/1", &[("job ended".to_owned(), 1)].into(), &[told_twice], &mut faults);
+        assert_eq!(faults.len(), 1, "what was told to nobody is missing");
     }
 
     #[test]

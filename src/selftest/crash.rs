@@ -1,13 +1,14 @@
 //! The selftest of a crash: an engine is killed while a worker's command runs, and what is left is looked for.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::processes::{Process, descendants};
 use super::scenario::{LaidOut, Scenario};
+use crate::model::Exit;
 use crate::repo;
 use crate::sandbox::Engine;
 
@@ -17,20 +18,28 @@ const PATIENCE: Duration = Duration::from_secs(50);
 /// How long processes may take to go; they need milliseconds.
 const GOING: Duration = Duration::from_secs(20);
 
-/// A process, told apart from a later one of the same number by its start time.
-type Process = (u32, String);
+/// Why an engine could not be killed in the middle of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum CrashError {
+    /// Nothing can be run here, as the engine itself says; nothing is proved of it.
+    #[error("{0}")]
+    Infra(String),
+    /// It can't be started, or the disk refuses.
+    #[error("the run to be killed: {0}")]
+    Io(#[from] io::Error),
+}
 
 /// Starts a run of this program in a scenario, kills it with SIGKILL while the worker's `tail -f` runs, and
 /// gives what is left of it that must not be.
 ///
 /// # Errors
-/// When the run can't be started, or the disk refuses.
+/// When the run can't be started, nothing can be run here, or the disk refuses.
 pub fn crash(
     program: &Path,
     scenario: &Scenario,
     place: &LaidOut,
     dir: &Path,
-) -> io::Result<Vec<String>> {
+) -> Result<Vec<String>, CrashError> {
     let home = dir.join("home");
     let config = dir.join("config/bakeoff");
     fs::create_dir_all(&config)?;
@@ -47,7 +56,11 @@ pub fn crash(
     let mut engine =
         Engine::start(program, &["run", "-q", "--no-judge", task], &env, &place.repository)?;
     let Some(below) = middle(&mut engine) else {
-        return Ok(vec![format!("the run never came to its middle: {}", engine.said())]);
+        let said = engine.said().trim().to_owned();
+        return match engine.code() {
+            Some(code) if code == i32::from(Exit::Infra.code()) => Err(CrashError::Infra(said)),
+            _ => Ok(vec![format!("the run never came to its middle: {said}")]),
+        };
     };
     engine.kill();
     let mut faults = outlived(&below);
@@ -61,7 +74,7 @@ fn middle(engine: &mut Engine) -> Option<Vec<Process>> {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE && engine.is_running() {
         let below = descendants(engine.id());
-        if below.iter().any(|(pid, _)| command(*pid).starts_with(b"tail\0-f\0")) {
+        if below.iter().any(|process| process.command().starts_with("tail -f ")) {
             return Some(below);
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -73,17 +86,13 @@ fn middle(engine: &mut Engine) -> Option<Vec<Process>> {
 fn outlived(processes: &[Process]) -> Vec<String> {
     let begun = Instant::now();
     loop {
-        let alive: Vec<&Process> = processes
-            .iter()
-            .filter(|(pid, start)| stat(*pid).is_some_and(|now| now.1 == *start))
-            .collect();
+        let alive: Vec<&Process> = processes.iter().filter(|process| process.is_alive()).collect();
         if alive.is_empty() || begun.elapsed() > GOING {
-            let told = |(pid, _): &&Process| -> String {
-                let command = String::from_utf8_lossy(&command(*pid)).replace('\0', " ");
-                format!("process {pid} outlived its engine: {command}")
+            let told = |process: &&Process| {
+                format!("process {} outlived its engine: {}", process.pid, process.command())
             };
             let told = alive.iter().map(told).collect();
-            alive.iter().for_each(|(pid, _)| end(*pid));
+            alive.iter().for_each(|process| end(process.pid));
             return told;
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -111,40 +120,4 @@ fn left_on_disk(runs: &Path) -> Vec<String> {
     let parts = runs.iter().flat_map(|run| ["lanes", "gates", "leases"].map(|part| run.join(part)));
     let left = parts.flat_map(|part| entries(&part));
     left.map(|path| format!("{} is left", path.display())).collect()
-}
-
-/// A process's parent and start time; nothing for one that has ended, waited for or not.
-fn stat(pid: u32) -> Option<(u32, String)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = text.rsplit_once(") ")?;
-    let fields: Vec<&str> = rest.split(' ').collect();
-    let ended = matches!(*fields.first()?, "Z" | "X");
-    (!ended).then_some(())?;
-    Some((fields.get(1)?.parse().ok()?, (*fields.get(19)?).to_owned()))
-}
-
-fn command(pid: u32) -> Vec<u8> {
-    fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
-}
-
-/// Every process below `top`, and `top` itself.
-fn descendants(top: u32) -> Vec<Process> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let all: BTreeMap<u32, (u32, String)> =
-        pids.filter_map(|pid| Some((pid, stat(pid)?))).collect();
-    let below = |mut pid: u32| {
-        for _ in 0..64 {
-            if pid == top {
-                return true;
-            }
-            let Some((parent, _)) = all.get(&pid) else { return false };
-            pid = *parent;
-        }
-        false
-    };
-    all.iter()
-        .filter(|(pid, _)| below(**pid))
-        .map(|(pid, (_, start))| (*pid, start.clone()))
-        .collect()
 }

@@ -29,6 +29,9 @@ pub struct Expect {
     /// By lane: whether all of its commands were `refused` or `done`.
     #[serde(default)]
     pub commands: BTreeMap<String, String>,
+    /// By lane: what the engine told its worker, and how often it stands there, all together.
+    #[serde(default)]
+    pub told: BTreeMap<String, BTreeMap<String, usize>>,
     /// How many requests there were to models, all together.
     pub calls: Option<usize>,
     /// Words that stand in no request and in no file of the run's directory.

@@ -3,7 +3,7 @@
 //!
 //! Lives here: reading `demo/` and `selftests/*`, laying a scenario out on disk, comparing a record and what
 //! models were asked with what was expected, the attacks of the sandbox's probes, and the engine that is
-//! killed, an operator beside a run, and the red team of the judges, which needs no run: it asks real panels. A scenario's run itself is the caller's, so that it takes the same way as every other run. Never
+//! killed, the processes that lanes leave, an operator beside a run, and the red team of the judges, which needs no run: it asks real panels. A scenario's run itself is the caller's, so that it takes the same way as every other run. Never
 //! here: the network.
 
 mod asked;
@@ -11,12 +11,15 @@ mod canaries;
 mod crash;
 mod expect;
 mod operator;
+mod processes;
+mod reaped;
 pub mod red_team;
 mod scenario;
 
 pub use asked::compare_requests;
 pub use canaries::canaries;
-pub use crash::crash;
+pub use crash::{CrashError, crash};
 pub use expect::{Expect, compare};
 pub use operator::{Step, operate};
+pub use reaped::Reaped;
 pub use scenario::{LaidOut, Scenario, ScenarioError, demo, selftests};

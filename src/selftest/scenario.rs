@@ -1,5 +1,6 @@
 //! One scenario: a small repository, a task, settings, a script, and what must come of it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
@@ -53,6 +54,12 @@ struct Settings {
     #[serde(default)]
     crash: bool,
     #[serde(default)]
+    python: bool,
+    #[serde(default)]
+    canaries: bool,
+    #[serde(default)]
+    reaped: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
     operator: Vec<Step>,
     #[serde(default)]
     expect: Expect,
@@ -73,6 +80,12 @@ pub struct Scenario {
     pub no_synth: bool,
     /// The engine is killed in the middle, instead of a run to the end.
     pub crash: bool,
+    /// Its worker runs snippets: without a Python that works it can't be run.
+    pub python: bool,
+    /// The attacks of the sandbox's probes belong to it.
+    pub canaries: bool,
+    /// By lane: command lines that run while it works, and that no process has when it has ended.
+    pub reaped: BTreeMap<String, Vec<String>>,
     /// What the operator does while it runs.
     pub operator: Vec<Step>,
     /// The task.
@@ -139,6 +152,9 @@ impl Scenario {
             no_judge: settings.no_judge,
             no_synth: settings.no_synth,
             crash: settings.crash,
+            python: settings.python,
+            canaries: settings.canaries,
+            reaped: settings.reaped,
             operator: settings.operator,
             expect: settings.expect,
             task: text("task.md")?,

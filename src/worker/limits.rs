@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(untimed.reached(&spent, now), None);
     }
 
-    // contract R25
+    // contract R25 together: no cap is unbounded
     #[test]
     fn no_cap_is_unbounded_and_a_cap_keeps_the_next_call_back() {
         let now = Instant::now();

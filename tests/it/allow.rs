@@ -3,7 +3,7 @@
 //! A refused mutant costs microseconds. An accepted one runs on the bare host, outside of the sandbox, under
 //! `strace`, so that the list alone is what is tested: nothing but the named program may be executed,
 //! nothing written but what its job may write, nothing read outside of the workspace, nobody connected to.
-//! `BAKEOFF_ALLOW_MUTANTS=1000000 cargo test --test it -- mutants_of` is the long run.
+//! `BAKEOFF_ALLOW_MUTANTS=1000000 BAKEOFF_ALLOW_EACH=1000000 cargo test --test it -- mutants_of` is the long run.
 
 mod mutate;
 mod watch;
@@ -25,13 +25,27 @@ use super::tools::{rows, script};
 use mutate::Mutator;
 use watch::Watched;
 
-/// How often one shape of command is executed; the others of its shape are counted.
+/// How often one shape of command is executed where nothing else is asked for; the others of its shape are counted.
 const PER_SHAPE: u32 = 12;
 
 /// How many mutants: `BAKEOFF_ALLOW_MUTANTS`, or few enough for every run of the tests.
 fn how_many() -> u64 {
     let asked = std::env::var("BAKEOFF_ALLOW_MUTANTS").ok();
     asked.map_or(4_000, |count| count.parse().unwrap())
+}
+
+/// How often one shape is executed: `BAKEOFF_ALLOW_EACH`. What waits to be ended (`tail -f`) takes seconds.
+fn how_often(job: &JobSpec) -> u32 {
+    let asked = std::env::var("BAKEOFF_ALLOW_EACH").ok();
+    match shape(&job.argv).starts_with("tail ") {
+        true => PER_SHAPE,
+        false => asked.map_or(PER_SHAPE, |count| count.parse().unwrap()),
+    }
+}
+
+/// The number of the first mutant, for a long run in parts: `BAKEOFF_ALLOW_FROM`.
+fn first() -> u64 {
+    std::env::var("BAKEOFF_ALLOW_FROM").map_or(0, |first| first.parse().unwrap())
 }
 
 /// Takes down the job of a command that passed, and runs nothing.
@@ -154,7 +168,7 @@ fn work(thread: u64, count: u64, dir: &Path, found: &Mutex<Found>) {
     let hostile = commands("hostile.jsonl");
     let legit = [commands("legit.jsonl"), commands("hostile_repository.jsonl")].concat();
     let mutator = Mutator::new(&hostile, &legit, fill);
-    for n in 0..count {
+    for n in first() / 2..first() / 2 + count {
         let seed = (thread << 48) | n;
         let mut rng = fastrand::Rng::with_seed(seed);
         let command = mutator.mutant(&mut rng);
@@ -167,7 +181,7 @@ fn work(thread: u64, count: u64, dir: &Path, found: &Mutex<Found>) {
                 found.accepted += 1;
                 let times = found.by_shape.entry(shape(&job.argv)).or_default();
                 *times += 1;
-                let run = *times <= PER_SHAPE;
+                let run = *times <= how_often(&job);
                 found.executed += u64::from(run);
                 run
             })
@@ -243,6 +257,32 @@ fn the_watch_sees_what_it_must() {
     assert!(faults("true", &["cat", "link-to-etc/hostname"]).contains("read"));
     assert!(faults("true", &["cat", ".git/config"]).contains("read"));
     assert!(faults("true", &["grep", "-r", "K=", "."]).contains("read"));
+    for argv in [
+        &["sort", "/etc/passwd"][..],
+        &["sort", "--files0-from=/etc/passwd"],
+        &["sort", "/proc/meminfo"],
+        &["sort", "-T/tmp", "link-to-etc/passwd"],
+        &["cat", "/usr/share/zoneinfo/UTC"],
+        &["cat", "/usr/bin/true"],
+        &["cat", "/proc/self/environ"],
+        &["cat", "/etc/ld.so.cache"],
+        &["ls", "/etc"],
+        &["ls", "/usr"],
+        &["grep", "-f/etc/passwd", "x", "README.md"],
+        &["grep", "x", "/proc/self/maps"],
+    ] {
+        assert!(faults("true", argv).contains("read"), "{argv:?}");
+    }
+    // One of two paths outside, whichever.
+    std::fs::write(top.join("moved"), "").unwrap();
+    for argv in [
+        &["mv", "moved", "../beside"][..],
+        &["mv", "../beside", "moved"],
+        &["ln", "moved", "../beside"],
+        &["ln", "-s", "README.md", "../link"],
+    ] {
+        assert!(faults("true", argv).contains("wrote"), "{argv:?}");
+    }
     assert!(
         faults("git status", &["git", "-c", "core.fsmonitor=./exe.sh", "status"])
             .contains("executed")

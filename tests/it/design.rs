@@ -46,7 +46,7 @@ fn requests(place: &Place) -> Vec<(String, String, String)> {
     all
 }
 
-// contract C26 in part: the design step; R28 has its own test
+// contract C26 together: the design step; R28 has its own test
 // contract C33-design-1
 #[test]
 fn every_worker_is_given_one_plan_behind_the_same_beginning() {
@@ -141,7 +141,7 @@ fn without_a_plan_workers_begin_all_the_same() {
     assert!(requests(&place).iter().all(|(kind, ..)| kind == "worker"));
 }
 
-// contract C26 in part: the design step
+// contract C26 together: the design step
 // contract C33-design-1
 #[test]
 fn nobody_but_the_planner_writes_into_the_plan() {

@@ -54,7 +54,7 @@ fn duels(record: &Value) -> &Vec<Value> {
     record["duels"].as_array().unwrap()
 }
 
-// contract C14 in part: a test of a duel
+// contract C14 together: a test of a duel
 #[test]
 fn a_test_tells_two_finalists_apart_and_the_judges_vote_anew() {
     let place = place("", &test("tests/duel.sh", THREE));
@@ -411,7 +411,7 @@ fn duels_are_off_where_nothing_of_them_could_count() {
     assert!(!plan.out.contains("duels"), "{}", plan.out);
 }
 
-// contract C26 in part: the design step
+// contract C26 together: the design step
 #[test]
 fn an_untrusted_repository_names_no_model_for_duels_or_plans() {
     for (section, key) in [

@@ -219,7 +219,6 @@ fn what_is_no_fence_is_not_read_back() {
     assert_eq!(program(&[], b"x").0, Some(2), "a label is needed");
 }
 
-// contract C23
 #[test]
 fn a_run_s_secret_gives_the_id_that_its_prompts_have() {
     let place = super::support::place::Place::new();

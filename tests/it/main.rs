@@ -14,6 +14,7 @@ mod applying;
 mod background;
 mod bad_input;
 mod carry;
+mod code;
 mod commands;
 mod corners;
 mod crossed;

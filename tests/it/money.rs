@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::resume::{Bench, RUN, answer, decided, journal, record, said};
+use super::support::place::Place;
 use super::support::server::{Reply, Request, Server};
 
 /// A run of one lane after the other, of which the first is enough.
@@ -248,6 +249,36 @@ fn a_lane_has_a_time_limit_of_its_own() {
     let done = bench.run(&[&RUN[..], &["--json"]].concat()).exits(0).json();
     assert_eq!(done["lanes"][0]["stop"]["kind"], "submitted");
     assert_eq!(done["lanes"][1]["stop"], json!({"kind": "limit", "limit": "time"}));
+}
+
+/// A worker that starts a job without an end, waits for it, and says how that ended.
+const WAITS: &str = r#"
+    [[worker]]
+    [[worker.turns]]
+    calls = [
+        { name = "write_file", arguments = { path = "value.txt", content = "2\n" } },
+        { name = "run_bash", arguments = { command = "tail -f value.txt", background = true } },
+    ]
+    [[worker.turns]]
+    text = "I wait."
+    [[worker.turns]]
+    capture = { how = '(ended: its time was over)' }
+    calls = [{ name = "submit", arguments = { answer = "{how}" } }]
+"#;
+
+#[test]
+fn a_background_job_has_the_operator_s_ceiling() {
+    // contract C10 in part: the setting
+    let place = Place::new();
+    place.configure(
+        "[gates]\ncheck = \"sh check.sh\"\n",
+        "[judges]\nenabled = false\n[workers]\njob_seconds = 1\n[lanes.one]\nmodel = \"scripted:one\"\n",
+    );
+    place.script(&format!("version = 1\n{WAITS}"));
+    let record = place.run(["run", "x", "--json", "-q"]).exits(0).json();
+    assert_eq!(record["candidates"][0]["candidate"]["answer"], "ended: its time was over");
+    assert_eq!(record["lanes"][0].get("jobs_ended"), None);
+    place.nothing_left("a job with a ceiling");
 }
 
 /// Side calls at a server of their own.

@@ -61,21 +61,9 @@ impl Stage {
         let judges = if more.contains("[judges]") { "" } else { "[judges]\nenabled = false\n" };
         place.config(&format!(
             "[providers.own]\nwire = \"openai-chat\"\nbase_url = \"{}/v1\"\nkey_env = \"\"\n\
-             [gates]
-check = \"sh check.sh\"
-test = \"sh test.sh\"
-{judges}\
-             [limits]
-{limits}
-[workers]
-heal_rounds = 0
-{more}
-[lanes.one]
-model = \"own:one\"
-\
-             [lanes.two]
-model = \"own:two\"
-",
+             [gates]\ncheck = \"sh check.sh\"\ntest = \"sh test.sh\"\n{judges}\
+             [limits]\n{limits}\n[workers]\nheal_rounds = 0\n{more}\n[lanes.one]\nmodel = \"own:one\"\n\
+             [lanes.two]\nmodel = \"own:two\"\n",
             server.url()
         ));
         Self { place, server, lines, asked }
@@ -285,7 +273,7 @@ fn before_there_are_workers_the_operator_is_told_so_and_can_end_the_run() {
 }
 
 // contract C32
-// contract C26 in part: of the channels that there are
+// contract C26 together: the operator's word
 #[test]
 fn the_operators_word_is_read_in_the_next_turn_or_comes_back_as_missed() {
     let stage = Stage::new();
@@ -368,7 +356,7 @@ fn words(request: &Value) -> Vec<String> {
     texts.filter(|text| text.starts_with("OPERATOR STEERING ")).collect()
 }
 
-// contract C26 in part: what is journaled first is the same after a resume
+// contract C26 together: what is journaled first is the same after a resume
 #[test]
 fn a_killed_run_tells_each_word_once_and_asks_nothing_else() {
     let stage = Stage::new();
@@ -408,6 +396,34 @@ fn a_killed_run_tells_each_word_once_and_asks_nothing_else() {
 }
 
 #[test]
+fn a_run_that_was_stopped_and_goes_on_has_one_beginning_and_the_time_of_both_engines() {
+    let stage = Stage::new();
+    let running = stage.start();
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    stage.place.run(["stop"]).exits(0);
+    running.end().0.exits(130);
+    let before = stage.place.record();
+    // As if it had worked for longer than the next one will.
+    let path = stage.place.runs()[0].join("journal.jsonl");
+    let journal = std::fs::read_to_string(&path).unwrap();
+    let millis = format!("\"millis\":{}}}", before["millis"]);
+    assert_eq!(journal.matches(&millis).count(), 1, "{journal}");
+    std::fs::write(&path, journal.replace(&millis, "\"millis\":90000000}")).unwrap();
+    LANES.iter().for_each(|lane| stage.lines[lane].send(json!({"content": "too late"})).unwrap());
+    let running = Running::start(stage.place.bakeoff(["resume"]));
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    stage.submits("one", "2\n");
+    stage.submits("two", "3\n");
+    let (done, events) = running.end();
+    done.exits(0);
+    let record = stage.place.record();
+    assert!(record["millis"].as_u64() >= Some(90_000_000), "{}", record["millis"]);
+    assert_eq!(events.last().unwrap()["millis"], record["millis"]);
+    assert_eq!(record["started"], before["started"]);
+    stage.place.run(["show"]).exits(0).prints(&["25 h", "killed is not known"]);
+}
+
+#[test]
 fn two_runs_at_once_are_apart_and_the_newest_is_meant() {
     let stage = Stage::new();
     let mut first = stage.start();
@@ -438,7 +454,7 @@ fn two_runs_at_once_are_apart_and_the_newest_is_meant() {
     stage.place.nothing_left("two runs");
 }
 
-// contract C26 in part: a snippet of a model's can't reach the socket, and no other user can
+// contract C26 together: a snippet of a model's can't reach the socket, and no other user can
 #[test]
 fn nobody_but_the_runs_own_user_can_speak_to_its_engine() {
     let stage = Stage::new();

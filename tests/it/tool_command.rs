@@ -162,7 +162,7 @@ fn a_call_works_on_the_directory_itself() {
     assert_eq!(submitted["submission"], json!({"answer": "done", "claims": []}));
 }
 
-// contract C16: what strict keeps from models is the operator's to call.
+// contract C16 together: what strict keeps from models is the operator's to call
 #[test]
 fn code_and_jobs_can_be_called_and_strict_leaves_code_to_the_operator() {
     let place = Place::new();

@@ -235,6 +235,84 @@ fn a_background_command_answers_at_once_and_passes_the_same_list() {
     });
 }
 
+// contract C26 together: no tool reaches another worker, its jobs or whom it handed work to
+#[test]
+fn a_worker_reaches_no_sibling_and_nothing_that_one_started() {
+    on(System::Here, || async {
+        let bench = Bench::new().await;
+        // The job of a nested worker of `solo`: its table is that of its parent.
+        let nested = ToolContext { number: 1, ..bench.context() };
+        let follow = json!({"command": "tail -f notes.txt", "background": true}).to_string();
+        let started = bench.registry().call(&nested, "run_bash", &follow).await;
+        assert_eq!(started.handle.as_deref(), Some("solo/1#1"), "{}", started.text);
+        // A sibling in the very same workspace sees it listed, and can do nothing with it.
+        let table = bench.book.open(&LaneId::of("other", 1));
+        let jobs = Some(Jobs { table, book: bench.book.clone() });
+        let sibling = ToolContext { jobs, token: mint_token(), ..bench.context() };
+        let call = async |action: &str, id: &str| {
+            let arguments = json!({"action": action, "job_id": id}).to_string();
+            bench.registry().call(&sibling, "bash_jobs", &arguments).await
+        };
+        assert!(call("list", "").await.text.starts_with("solo/1#1  solo/1 subtask 1  running"));
+        for action in ["read", "kill"] {
+            for id in ["solo/1#1", "solo/1", "solo/1 subtask 1", "solo/1.1", "1", "#1"] {
+                let refused = call(action, id).await;
+                assert!(refused.is_error && refused.text.contains("you have no job"), "{id}");
+            }
+        }
+        let own = bench.call("bash_jobs", json!({"action": "list"})).await.text;
+        assert!(own.starts_with("solo/1#1  solo/1 subtask 1  running"), "{own}");
+        // Nor is there an argument by which a worker could be named.
+        for spec in bench.registry().specs().iter() {
+            let fields = spec.parameters["properties"].as_object().unwrap();
+            for name in ["lane", "worker", "to", "token", "owner", "agent", "run"] {
+                assert!(!fields.contains_key(name), "{} takes {name}", spec.name);
+            }
+        }
+        bench.end().await;
+    });
+}
+
+/// How many processes work in a directory.
+fn working_in(dir: &std::path::Path) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let places = entries.filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok());
+    places.filter(|place| place == dir).count()
+}
+
+#[test]
+fn a_snippet_that_forks_without_end_is_held_to_its_number_and_leaves_nothing() {
+    if !python() {
+        return;
+    }
+    on(System::Here, || async {
+        let bench = Bench::new().await;
+        let dir = bench.path();
+        let bomb = bench.snippet("import os\nwhile True: os.fork()").await;
+        assert!(bomb.is_error, "{}", bomb.text);
+        assert_eq!(working_in(&dir), 0, "{}", bomb.text);
+        // One that takes no refusal goes on until its time is over.
+        let code = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass\n";
+        let most = std::cell::Cell::new(0);
+        let bomb = bench.call("code_execution", json!({ "code": code, "timeout_seconds": 3 }));
+        let looked = async {
+            loop {
+                most.set(most.get().max(working_in(&dir)));
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let bomb = tokio::select! {
+            bomb = bomb => bomb,
+            () = looked => unreachable!(),
+        };
+        assert!(bomb.text.starts_with("[stopped after 3 seconds"), "{}", bomb.text);
+        assert!((10..=66).contains(&most.get()), "{} at once", most.get());
+        assert_eq!(working_in(&dir), 0);
+        assert_eq!(bench.snippet("print(6 * 7)").await.text, "[exit 0]\n42\n");
+        bench.end().await;
+    });
+}
+
 #[test]
 fn a_worker_that_waits_is_woken_by_its_job_and_told_once() {
     // contract S13
@@ -297,7 +375,7 @@ fn a_worker_that_waits_is_woken_by_its_job_and_told_once() {
 #[test]
 fn a_snippet_starts_reads_and_ends_jobs_and_sees_nothing_else() {
     // contract C5
-    // contract C16 in part: that strict leaves it to the operator is open
+    // contract C16 together: a real Python in the sandbox, without a network
     if !python() {
         return;
     }
@@ -396,7 +474,7 @@ fn a_failing_snippet_comes_back_readable_and_one_that_hangs_is_stopped() {
 
 #[test]
 fn what_a_snippet_leaves_running_ends_with_it_and_it_ends_with_the_call() {
-    // contract C14 in part: nothing of it stays
+    // contract C14 together: nothing of it stays
     if !python() {
         return;
     }

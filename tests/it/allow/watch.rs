@@ -10,32 +10,45 @@ use bakeoff::sandbox::{JobSpec, Mount};
 const CALLS: &str = "execve,execveat,open,openat,openat2,creat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,\
 rmdir,link,linkat,symlink,symlinkat,truncate,mknod,mknodat,chmod,fchmodat,chown,fchownat,utimensat,connect,bind,sendto";
 
-/// Where programs and their libraries lie.
-const SYSTEM: &[&str] = &[
-    "/usr/",
-    "/lib/",
-    "/lib64/",
-    "/bin/",
-    "/etc/ld.so.cache",
-    "/dev/null",
+/// Where the loader finds libraries, and what it opens besides.
+const LIBRARIES: &[&str] = &["/usr/lib/", "/usr/lib64/", "/usr/local/lib/", "/lib/", "/lib64/"];
+const LOADED: &[&str] = &["/etc/ld.so.cache"];
+
+/// What the C library reads of a language and of a time zone.
+const LOCALES: &[&str] = &[
+    "/usr/lib/locale/",
+    "/usr/share/locale/",
+    "/usr/share/zoneinfo/",
     "/etc/localtime",
     "/etc/locale.alias",
 ];
 
-/// What the C library and git look up by themselves: names of users, the number of cores, themselves.
-const LOOKED_UP: &[&str] = &[
-    "/etc/passwd",
-    "/etc/group",
-    "/etc/nsswitch.conf",
-    "/proc/self/",
-    "/proc/filesystems",
-    "/proc/meminfo",
-    "/sys/devices/system/cpu",
-    "/sys/fs/cgroup",
+/// What a program looks up by itself: names of users, the number of cores and the memory, a random name. Nobody else may
+/// read it, and none of them when a word of its command line names it.
+const LOOKED_UP: &[(&str, &[&str])] = &[
+    ("ls", &["/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/proc/filesystems"]),
+    (
+        "sort",
+        &[
+            "/proc/meminfo",
+            "/proc/self/cgroup",
+            "/sys/devices/system/cpu/",
+            "/sys/fs/cgroup/",
+            "/dev/urandom",
+        ],
+    ),
+    ("grep", &["/proc/self/maps"]),
+    (
+        "git",
+        &[
+            "/etc/passwd",
+            "/etc/group",
+            "/etc/nsswitch.conf",
+            "/dev/urandom",
+            "/sys/devices/system/cpu/",
+        ],
+    ),
 ];
-
-/// Programs that read nothing but their operands: what they open of the system, somebody named.
-const READERS: &[&str] = &["cat", "head", "tail", "wc", "uniq", "grep", "echo", "pwd", "true"];
 
 /// What a job did that it must not.
 pub struct Watched {
@@ -103,7 +116,8 @@ impl Judge<'_> {
             "connect" | "bind" | "sendto" => Some(format!("connected: {line}")),
             "open" | "openat" | "openat2" | "creat" => self.opened(call, rest, result, line),
             _ => {
-                let inside = self.named(rest).is_some_and(|path| self.may_write(&path));
+                let paths = self.named(call, rest);
+                let inside = !paths.is_empty() && paths.iter().all(|path| self.may_write(path));
                 (!inside).then(|| format!("wrote: {line}"))
             }
         }
@@ -134,32 +148,99 @@ impl Judge<'_> {
                 inside.starts_with(".git") || inside.file_name().is_some_and(|name| name == ".env");
             return self.program == "git" || !hidden;
         }
-        let own = LOOKED_UP.iter().any(|prefix| text.starts_with(prefix))
-            || (text.starts_with("/proc/") && self.program == "git");
-        // What grep's library for stack overflows and git's for names of temporary files ask for.
-        let asked =
-            (self.program == "grep" && text.starts_with("/proc/") && text.ends_with("/maps"))
-                || (self.program == "git" && text == "/dev/urandom");
-        asked
-            || SYSTEM.iter().any(|prefix| text.starts_with(prefix))
-            || (own && !READERS.contains(&self.program.as_str()))
+        // It holds nothing; the watched command's own input is it.
+        if path == Path::new("/dev/null") {
+            return true;
+        }
+        let begins = |with: &[&str]| with.iter().any(|prefix| text.starts_with(prefix));
+        let library = begins(LIBRARIES)
+            && path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
+        let gconv = begins(LIBRARIES) && text.contains("/gconv/");
+        let own = LOOKED_UP.iter().filter(|(program, _)| *program == self.program);
+        let looked_up = own.into_iter().any(|(_, paths)| begins(paths) || self.is_its_maps(&text));
+        let by_itself = library || gconv || begins(LOADED) || begins(LOCALES) || looked_up;
+        by_itself && !self.is_asked_for(path)
     }
 
-    /// The path that a call names first, made absolute: `AT_FDCWD</dir>, "name"`, or `"name"`.
-    fn named(&self, rest: &str) -> Option<PathBuf> {
-        let base = rest.split_once('<').filter(|(before, _)| !before.contains('"'));
-        let base = base.and_then(|(_, after)| Some(after.split_once('>')?.0));
-        let name = rest.split('"').nth(1)?;
-        let joined = Path::new(base.map_or(self.job.cwd.to_str()?, |base| base)).join(name);
-        let mut path = PathBuf::new();
-        for part in joined.components() {
-            match part {
-                Component::ParentDir => {
-                    path.pop();
-                }
-                other => path.push(other),
-            }
-        }
-        Some(path)
+    /// What grep's library for stack overflows reads: `/proc/self` is told by its number.
+    fn is_its_maps(&self, text: &str) -> bool {
+        let number = text.strip_prefix("/proc/").and_then(|rest| rest.strip_suffix("/maps"));
+        self.program == "grep"
+            && number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
     }
+
+    /// Whether a word of the command line leads there: as it is, behind `=`, or behind a short option's letter.
+    fn is_asked_for(&self, path: &Path) -> bool {
+        let words = self.job.argv.iter().skip(1).map(|word| word.to_string_lossy());
+        words.into_iter().any(|word| {
+            let behind = word.split_once('=').map(|(_, value)| value.to_owned());
+            let short = word.starts_with('-').then(|| word.chars().skip(2).collect::<String>());
+            let named = [Some(word.into_owned()), behind, short];
+            named.into_iter().flatten().filter(|name| !name.is_empty()).any(|name| {
+                // `self` there is another process here.
+                let of_processes = [Path::new(&name), path].map(|path| path.starts_with("/proc"));
+                if of_processes == [true; 2] && Path::new(&name).file_name() == path.file_name() {
+                    return true;
+                }
+                let place = self.job.cwd.join(name).canonicalize();
+                place.is_ok_and(|place| !place.starts_with(self.top) && path == place)
+            })
+        })
+    }
+
+    /// All paths that a call changes, made absolute: `AT_FDCWD</dir>, "name"`, `"name"`, or a file by its descriptor alone.
+    fn named(&self, call: &str, rest: &str) -> Vec<PathBuf> {
+        let (mut found, mut base, mut strings) = (Vec::new(), None, 0);
+        let mut left = rest;
+        while let Some(at) = left.find(['<', '"']) {
+            let is_string = left.as_bytes()[at] == b'"';
+            let (inner, after) = match is_string {
+                true => quoted(&left[at + 1..]),
+                false => left[at + 1..].split_once('>').unwrap_or((&left[at + 1..], "")),
+            };
+            left = after;
+            if !is_string {
+                base = Some(inner);
+                continue;
+            }
+            strings += 1;
+            // What a symbolic link holds is a text; where it is made is the second.
+            if call.starts_with("symlink") && strings == 1 {
+                continue;
+            }
+            let dir = base.take().map_or(self.job.cwd.as_path(), Path::new);
+            found.push(plain(&dir.join(inner)));
+        }
+        // By its descriptor.
+        if strings == 0 {
+            found.extend(base.map(PathBuf::from));
+        }
+        found
+    }
+}
+
+/// A string up to its end, and what follows.
+fn quoted(text: &str) -> (&str, &str) {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' if !escaped => return (&text[..at], &text[at + 1..]),
+            _ => escaped = c == '\\' && !escaped,
+        }
+    }
+    (text, "")
+}
+
+/// A path without `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
 }

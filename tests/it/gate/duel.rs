@@ -28,7 +28,7 @@ async fn duel(stage: &Stage, text: &str, candidates: &[String; 2]) -> (DuelTest,
     (test, runs)
 }
 
-// contract C14 in part: a test of a duel runs as a gate's
+// contract C14 together: a test of a duel runs as a gate's
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_test_among_all_others_tells_two_changes_apart() {
     let stage = Stage::of(&[], "", TEST, 300).await;

@@ -132,3 +132,37 @@ fn without_a_proof_run_exits_with_4_and_says_what_to_do() {
     assert_eq!(record["sandbox"]["permit"], "waiver");
     assert_eq!(record["sandbox"]["tier"], "landlock");
 }
+
+/// No selftest is green where nothing can run, and each may be left out there by its name, but for those that need
+/// no sandbox.
+#[test]
+fn a_selftest_that_can_not_run_fails_unless_its_name_is_given() {
+    let place = Place::new();
+    let all = place.run(["selftest", "--list"]).exits(0).out;
+    let all: Vec<&str> = all.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let refused = |args: &[&str]| bakeoff(System::NoNamespaces, place.bakeoff(args));
+    for name in ["sandbox-canaries", "crash-leaves-nothing", "per-run-reap"] {
+        let failed = refused(&["selftest", name]).exits(1);
+        failed.prints(&[&format!("FAIL {name}"), "0 passed, 1 failed", "no sandbox, no execution"]);
+        let left_out = refused(&["selftest", name, "--allow-skip", name]).exits(0);
+        left_out.prints(&[&format!("skip {name}"), "0 passed, 0 failed"]);
+    }
+    let mut args = vec!["selftest", "--json"];
+    args.extend(all.iter().flat_map(|name| ["--allow-skip", name]));
+    let told = refused(&args).exits(0).json();
+    let ran: Vec<&str> = told["selftests"].as_array().unwrap().iter().filter_map(ran).collect();
+    assert_eq!(ran, ["judge-red-team"], "{told}");
+    assert_eq!(told["selftests"].as_array().unwrap().len(), all.len());
+    // Without the names not one is left out.
+    let told = refused(&["selftest", "--json"]).exits(1).json();
+    let failed = |test: &serde_json::Value| {
+        test["skipped"] == false && !test["faults"].as_array().unwrap().is_empty()
+    };
+    let count = told["selftests"].as_array().unwrap().iter().filter(|test| failed(test)).count();
+    assert_eq!(count, all.len() - 1, "{told}");
+}
+
+/// The name of a selftest that was not left out.
+fn ran(test: &serde_json::Value) -> Option<&str> {
+    (test["skipped"] == false).then(|| test["name"].as_str()).flatten()
+}

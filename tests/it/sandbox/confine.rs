@@ -262,6 +262,39 @@ fn memory_has_an_end() {
     }
 }
 
+/// Whether this system's tier holds a job to a number of processes: without a namespace, for root, only a control
+/// group does, and without that a bomb would be one. It is looked for with a loop that ends.
+async fn holds_to_a_number(launcher: &Launcher) -> bool {
+    let limits = Limits { processes: 100, ..Limits::default() };
+    let script = "i=0; while [ $i -lt 300 ]; do sleep 60 & i=$((i+1)); done; echo all";
+    !limited(launcher, script, limits).await.1.contains("all\n")
+}
+
+#[test]
+fn a_fork_bomb_is_held_to_its_number_and_nothing_of_it_is_left() {
+    for system in ALL {
+        on(system, move || async move {
+            let launcher = launcher().await;
+            if !holds_to_a_number(&launcher).await {
+                assert!(WEAK.contains(&system), "{system:?}");
+                eprintln!("a fork bomb on {system:?}: no number is held here, not tried");
+                return;
+            }
+            let nonce = nonce();
+            // The shell itself forks no more and goes on, so that the bomb does until its time is over.
+            let script = "b() { b | b & }; b; while :; do :; done";
+            let limits =
+                Limits { processes: 200, wall: Duration::from_secs(3), ..Limits::default() };
+            let spec = JobSpec { limits, ..with_env(sh(script), "NONCE", nonce.clone()) };
+            let exit = run(&launcher, spec).await.unwrap();
+            assert_eq!(exit.status, JobStatus::TimedOut, "{system:?}");
+            nothing_alive(&nonce);
+            // Who comes after it has all that it needs.
+            output(&launcher, sh("sleep 0 | sleep 0; true")).await;
+        });
+    }
+}
+
 #[test]
 fn processes_have_a_largest_number() {
     for system in STRONG {

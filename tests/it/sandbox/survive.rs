@@ -141,7 +141,7 @@ fn all_ways(system: System, end: End) {
 #[test]
 fn nothing_outlives_the_end_of_its_token() {
     // contract C3 in part
-    // contract C6 in part: the selftest is open
+    // contract C6 in part: the warden's half
     // contract C9
     all_ways(System::Here, End::Token);
     all_ways(System::Ordinary, End::Token);
@@ -263,7 +263,7 @@ fn a_job_of_the_weaker_tiers_that_kills_its_init_leaves_nothing() {
 
 #[test]
 fn ending_one_token_leaves_its_sibling_in_the_same_directory_alone() {
-    // contract C6 in part: the selftest is open
+    // contract C6 in part: the warden's half
     // contract C7
     // contract C9
     for system in ALL {
@@ -294,7 +294,7 @@ fn ending_one_token_leaves_its_sibling_in_the_same_directory_alone() {
 
 #[test]
 fn a_token_that_has_ended_starts_nothing_more() {
-    // contract C6 in part: the selftest is open
+    // contract C6 in part: the warden's half
     on(System::Here, || async {
         let launcher = launcher().await;
         let token = RunToken::new(nonce());
