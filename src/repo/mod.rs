@@ -12,6 +12,7 @@ mod delta;
 mod dependencies;
 mod dirty;
 mod edit;
+mod embedded;
 mod eol;
 mod error;
 mod files;
