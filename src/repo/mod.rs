@@ -20,6 +20,7 @@ mod gate_copy;
 mod gate_tree;
 mod git_index;
 mod gitdiff;
+mod held;
 mod history;
 mod ignore_rules;
 mod layer;

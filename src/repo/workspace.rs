@@ -18,7 +18,7 @@ use super::objects::{FILE, Leaf, read_blob};
 use super::output::GateLayer;
 use super::scan::{Found, Scan, Untracked};
 use super::store::Store;
-use super::{bare, delta, embedded, gate_copy, gitdiff, layer};
+use super::{bare, delta, embedded, gate_copy, gitdiff, held, layer};
 use crate::model::{LaneId, LeaseId};
 use crate::sandbox::{Mount, Mounted, Overlay};
 
@@ -92,6 +92,15 @@ impl Workspace {
         match self.space {
             Space::Foreign => embedded::within(&self.path),
             Space::Copy(_) | Space::Overlay(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// What the worker's own changes take on disk, in bytes; 0 where they are not told from the base (a copy,
+    /// a directory of somebody else's).
+    pub fn held(&self) -> u64 {
+        match &self.space {
+            Space::Overlay(upper) => held::below(upper),
+            Space::Foreign | Space::Copy(_) => 0,
         }
     }
 

@@ -168,3 +168,36 @@ fn a_git_directory_is_no_workspace() {
         assert!(String::from_utf8_lossy(&output.stderr).contains("is a git directory"));
     }
 }
+
+#[test]
+fn what_is_staged_from_a_part_of_a_repository_is_of_that_part() {
+    let bench = Bench::new();
+    for name in
+        ["file.txt", "sub/file.txt", "new.txt", "sub/new.txt", "sub/.env", "sub/.env.example"]
+    {
+        fs::write(bench.repo.join(name), "two\n").unwrap();
+    }
+    let sub = bench.repo.join("sub");
+    let run = |dir: &Path, line: &str| {
+        let (status, text) = told(&bench.ground.call("run_bash", dir, &json!({ "command": line })));
+        assert!(status == "done" && text.starts_with("[exit 0]"), "{line}: {text}");
+    };
+    let staged = || git(&bench.repo, &["diff", "--cached", "--name-only"]);
+    run(&sub, "git add -u");
+    assert_eq!(staged(), "sub/file.txt\n");
+    // A secret is not staged, neither by its name nor with all the rest.
+    for line in ["git add -A", "git add ."] {
+        run(&sub, line);
+        assert_eq!(staged(), "sub/.env.example\nsub/file.txt\nsub/new.txt\n");
+    }
+    let named = told(&bench.ground.call("run_bash", &sub, &json!({"command": "git add .env"})));
+    assert_eq!(named.0, "refused");
+    git(&bench.repo, &["add", "file.txt"]);
+    for line in ["git reset -q", "git reset -q HEAD", "git reset -q @ --"] {
+        git(&sub, &["add", "file.txt"]);
+        run(&sub, line);
+        assert_eq!(staged(), "file.txt\n", "{line}");
+    }
+    run(&bench.repo, "git add -A");
+    assert_eq!(staged(), "file.txt\nnew.txt\nsub/.env.example\nsub/file.txt\nsub/new.txt\n");
+}

@@ -40,6 +40,13 @@ const MAX_NAMED: usize = 8;
 /// Memory of each process, in bytes.
 const MEMORY: u64 = 2 << 30;
 
+/// The most that one snippet may take on disk, in bytes.
+const MOST_DISK: u64 = 1 << 30;
+/// What all changes of a workspace may take on disk before a snippet is left the least, in bytes.
+const WORKSPACE_DISK: u64 = 2 << 30;
+/// What a snippet may take on disk however much is there, in bytes.
+const LEAST_DISK: u64 = 16 << 20;
+
 /// Its arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -85,7 +92,8 @@ impl CodeExecution {
         let output = Arc::new(Mutex::new(Ring::new(MAX_OUTPUT)));
         let live = Live { channel: Some(theirs.into()), ..Live::new(keep(output.clone())) };
         let before = git_within(context).await.map_err(|error| not_run(&error))?;
-        let spec = self.job(context, &before, Duration::from_secs(seconds));
+        let mut spec = self.job(context, &before, Duration::from_secs(seconds));
+        spec.limits.disk_bytes = disk_left(held(context).await);
         let process = launch.start_live(spec, live).map_err(|e| not_run(&e))?;
         let calls = serve::calls(ours, &arguments.code, &self.tools, context);
         let mut ended = process.ended();
@@ -124,7 +132,7 @@ impl CodeExecution {
                 processes: 64,
                 file_bytes: 1 << 30,
                 output_bytes: MAX_OUTPUT,
-                disk_bytes: 1 << 30,
+                disk_bytes: LEAST_DISK,
                 ..Limits::default()
             },
             stdin: Vec::new(),
@@ -132,11 +140,23 @@ impl CodeExecution {
     }
 }
 
+/// What a snippet may take on disk, in bytes, where its workspace's changes hold so much: a second one does not
+/// begin anew. A little is left, so that code can tidy up.
+fn disk_left(held: u64) -> u64 {
+    WORKSPACE_DISK.saturating_sub(held).clamp(LEAST_DISK, MOST_DISK)
+}
+
 /// The git directories that the code is to be kept from.
 async fn git_within(context: &ToolContext) -> Result<Vec<PathBuf>, String> {
     let workspace = context.workspace.clone();
     let found = tokio::task::spawn_blocking(move || workspace.git_within()).await;
     found.map_err(|error| error.to_string())?
+}
+
+/// What the workspace's changes hold on disk; as much as can be where that can't be told.
+async fn held(context: &ToolContext) -> u64 {
+    let workspace = context.workspace.clone();
+    tokio::task::spawn_blocking(move || workspace.held()).await.unwrap_or(u64::MAX)
 }
 
 /// What is said of git directories that came to be while the code ran: whoever wrote one can have a program
@@ -197,10 +217,25 @@ fn answer(exit: &JobExit, made: &str, output: &Ring, seconds: u64) -> ToolOutput
             (format!("stopped after {seconds} seconds; its output so far follows"), true)
         }
         JobStatus::DiskLimit { held, .. } => {
-            (format!("stopped: it held {} MiB on disk", held >> 20), true)
+            let words =
+                "on disk; 1024 MiB are the most, and the workspace's changes may hold 2048 MiB";
+            (format!("stopped: it held {} MiB {words}", held >> 20), true)
         }
         JobStatus::Killed => ("stopped by the engine".to_owned(), true),
     };
     let text = format!("[{how}]\n{made}{}", output.read(0, true).text());
     ToolOutput { is_error, ..ToolOutput::ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_already_counts_against_the_disk() {
+        assert_eq!(disk_left(0), MOST_DISK);
+        assert_eq!(disk_left(WORKSPACE_DISK - (300 << 20)), 300 << 20);
+        assert_eq!(disk_left(WORKSPACE_DISK), LEAST_DISK);
+        assert_eq!(disk_left(u64::MAX), LEAST_DISK);
+    }
 }
