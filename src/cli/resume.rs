@@ -120,7 +120,7 @@ impl Args {
         };
         match self.budget.is_none() && self.max_tokens.is_none() {
             // Of a run that has ended the outcome is shown, even where its journal can't be read any more.
-            true => Ok(left().unwrap_or_else(|_: CliError| false)),
+            true => Ok(left().unwrap_or(false)),
             false => left(),
         }
     }

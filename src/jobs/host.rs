@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(notices(CardKind::Shell).await, 0);
     }
 
-    // contract R21 in part: cleared at its end; what the masker knows is tested by a selftest
+    // contract R21 together: cleared at its end; what the masker knows is tested by a selftest
     #[tokio::test]
     async fn at_the_end_no_answer_is_kept() {
         let jobs = HostJobs::new(Learnt::default(), CardSink::none());

@@ -317,6 +317,13 @@ impl RunDir {
         write_atomically(&path, &bytes)
     }
 
+    /// When the run began, by its id; that of an engine that goes on with it is another time.
+    pub fn began(&self) -> Option<jiff::Timestamp> {
+        let (seconds, nanos) =
+            uuid::Uuid::try_parse(self.run.as_str()).ok()?.get_timestamp()?.to_unix();
+        jiff::Timestamp::new(i64::try_from(seconds).ok()?, i32::try_from(nanos).ok()?).ok()
+    }
+
     /// A value with every secret masked, as it would be written here: for what is shown or sent to
     /// others. Nothing when it holds none.
     pub fn masked<T: Serialize + DeserializeOwned>(&self, value: &T) -> Option<T> {

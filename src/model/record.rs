@@ -191,10 +191,11 @@ pub struct RunRecord {
     pub kind: RunKind,
     /// The run's id.
     pub run: RunId,
-    /// When it began.
+    /// When it began, also of a run that was resumed.
     #[schemars(with = "String")]
     pub started: jiff::Timestamp,
-    /// How long it took, in milliseconds.
+    /// How long its engines worked, in milliseconds, without the pauses between them. How long one worked that was
+    /// killed is not known, and not in it.
     pub millis: u64,
     /// What it was to do.
     pub plan: Plan,

@@ -74,6 +74,7 @@ pub struct Memory {
     engine: String,
     /// The run that this one judges anew.
     pub(super) rejudges: Option<RunId>,
+    millis: u64,
     reused: Mutex<Reused>,
 }
 
@@ -232,11 +233,19 @@ impl Memory {
     }
 
     fn hear(&mut self, event: &RunEvent) {
+        if let RunEvent::Ended { millis, .. } = event {
+            self.millis = *millis;
+        }
         let RunEvent::Steered { steer } = event else { return };
         match self.steers.iter_mut().find(|known| known.id == steer.id) {
             Some(known) => known.clone_from(steer),
             None => self.steers.push(steer.clone()),
         }
+    }
+
+    /// How long the engines took that came to an end, in milliseconds: each counted in those before it.
+    pub(super) fn millis(&self) -> u64 {
+        self.millis
     }
 
     /// What the operator said to workers, and what had become of it.

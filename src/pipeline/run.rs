@@ -427,7 +427,9 @@ impl<'a> Run<'a> {
         self.record.decision = decision;
         self.record.steers = self.steers();
         self.record.resumed = self.memory.resumption();
-        self.record.millis = self.began.elapsed().as_millis() as u64;
+        // Another run's time is none of this one's.
+        let before = if self.record.rejudges.is_some() { 0 } else { self.memory.millis() };
+        self.record.millis = before + self.began.elapsed().as_millis() as u64;
         self.sum_up();
         if let Some(masked) = self.dir.masked(&self.record) {
             self.record = masked;
@@ -465,7 +467,7 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         engine,
         kind: order.kind,
         run: dir.id().clone(),
-        started: jiff::Timestamp::now(),
+        started: dir.began().unwrap_or_else(jiff::Timestamp::now),
         millis: 0,
         plan: order.plan,
         scripted: order.scripted,

@@ -76,6 +76,17 @@ impl Workspace {
         }
     }
 
+    /// Whether the directory is still where jobs would find it.
+    pub fn is_there(&self) -> bool {
+        let Ok(open) = rustix::fs::fstat(&self.root) else { return false };
+        match self.space {
+            // Its name is known in the warden's namespace alone.
+            Space::Overlay(_) => open.st_nlink > 0,
+            Space::Foreign | Space::Copy(_) => rustix::fs::stat(&self.source)
+                .is_ok_and(|named| (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)),
+        }
+    }
+
     /// What a job must mount to see the workspace at `path`.
     pub fn mount(&self, writable: bool) -> Mount {
         let (from, at) = (self.source.clone(), self.path.clone());

@@ -27,7 +27,11 @@ pub fn write(page: &mut Page, record: &RunRecord) {
     if let Some(saved) = &record.saved {
         page.entry("  saved        ", &not_spent(saved), Tone::Good);
     }
-    page.entry("  ", &format!("{} in all", duration(record.millis)), Tone::Plain);
+    let killed = match record.resumed {
+        Some(_) => ", what engines took that were killed is not known",
+        None => "",
+    };
+    page.entry("  ", &format!("{} in all{killed}", duration(record.millis)), Tone::Plain);
 }
 
 fn not_spent(saved: &Saved) -> String {

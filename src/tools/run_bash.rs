@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::allow::{self, Allowed, GitUse, PathUse, Place};
 use super::files::{FileError, Files, RelPath};
 use super::git_env::{self, GitPlace};
-use super::{Tool, ToolContext, ToolOutput, args, secrets};
+use super::{Tool, ToolContext, ToolOutput, args, need_directory, secrets};
 use crate::jobs::{Order, Watch};
 use crate::model::chat::ToolSpec;
 use crate::model::clip;
@@ -97,6 +97,7 @@ fn description() -> String {
 
 async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolOutput> {
     let arguments: Arguments = args::parse("run_bash", arguments)?;
+    need_directory(context)?;
     let spec = prepare(context, &arguments).map_err(|why| {
         ToolOutput::refused(format!("refused: {why}. Nothing was run. run_bash takes inspection commands only; to change files use the file tools"))
     })?;

@@ -253,7 +253,7 @@ fn a_command_needs_a_workspace_and_a_sandbox() {
 #[test]
 fn a_secret_is_asked_for_without_attaching_and_never_kept_in_output() {
     // contract R19
-    // contract R21
+    // contract R21 together: attach answers unseen, and what is cleared at the end
     if !python() {
         return;
     }

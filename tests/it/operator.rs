@@ -396,6 +396,34 @@ fn a_killed_run_tells_each_word_once_and_asks_nothing_else() {
 }
 
 #[test]
+fn a_run_that_was_stopped_and_goes_on_has_one_beginning_and_the_time_of_both_engines() {
+    let stage = Stage::new();
+    let running = stage.start();
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    stage.place.run(["stop"]).exits(0);
+    running.end().0.exits(130);
+    let before = stage.place.record();
+    // As if it had worked for longer than the next one will.
+    let path = stage.place.runs()[0].join("journal.jsonl");
+    let journal = std::fs::read_to_string(&path).unwrap();
+    let millis = format!("\"millis\":{}}}", before["millis"]);
+    assert_eq!(journal.matches(&millis).count(), 1, "{journal}");
+    std::fs::write(&path, journal.replace(&millis, "\"millis\":90000000}")).unwrap();
+    LANES.iter().for_each(|lane| stage.lines[lane].send(json!({"content": "too late"})).unwrap());
+    let running = Running::start(stage.place.bakeoff(["resume"]));
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    stage.submits("one", "2\n");
+    stage.submits("two", "3\n");
+    let (done, events) = running.end();
+    done.exits(0);
+    let record = stage.place.record();
+    assert!(record["millis"].as_u64() >= Some(90_000_000), "{}", record["millis"]);
+    assert_eq!(events.last().unwrap()["millis"], record["millis"]);
+    assert_eq!(record["started"], before["started"]);
+    stage.place.run(["show"]).exits(0).prints(&["25 h", "killed is not known"]);
+}
+
+#[test]
 fn two_runs_at_once_are_apart_and_the_newest_is_meant() {
     let stage = Stage::new();
     let mut first = stage.start();

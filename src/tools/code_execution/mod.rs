@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Registry, Tool, ToolContext, ToolOutput, args};
+use super::{Registry, Tool, ToolContext, ToolOutput, args, need_directory};
 use crate::jobs::Ring;
 use crate::model::chat::ToolSpec;
 use crate::sandbox::toolchain::Python;
@@ -81,6 +81,7 @@ impl CodeExecution {
                 arguments.code.len()
             )));
         }
+        need_directory(context)?;
         let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_SECONDS).clamp(1, MOST_SECONDS);
         let Some(launch) = &context.launch else {
             return Err(ToolOutput::refused("refused: no sandbox, no execution"));

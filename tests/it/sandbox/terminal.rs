@@ -198,7 +198,7 @@ fn a_terminal_is_the_job_s_own_controlling_one_under_the_same_policy() {
 
 #[test]
 fn a_terminal_is_resized_and_its_programs_are_told() {
-    // contract R14
+    // contract R14 together: who attaches does so in a real terminal
     for system in ALL {
         on(system, || async {
             let launcher = launcher().await;
