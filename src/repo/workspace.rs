@@ -18,7 +18,7 @@ use super::objects::{FILE, Leaf, read_blob};
 use super::output::GateLayer;
 use super::scan::{Found, Scan, Untracked};
 use super::store::Store;
-use super::{bare, delta, gate_copy, gitdiff, layer};
+use super::{bare, delta, embedded, gate_copy, gitdiff, held, layer};
 use crate::model::{LaneId, LeaseId};
 use crate::sandbox::{Mount, Mounted, Overlay};
 
@@ -91,6 +91,28 @@ impl Workspace {
     pub fn mount(&self, writable: bool) -> Mount {
         let (from, at) = (self.source.clone(), self.path.clone());
         if writable { Mount::ReadWrite { from, at } } else { Mount::ReadOnly { from, at } }
+    }
+
+    /// The git directories that a job which mounts the workspace could reach: those that stand within a
+    /// directory of somebody else's. In a workspace of the engine's own there is none, and git never heeds
+    /// what code writes to the `.git` there.
+    ///
+    /// # Errors
+    /// In words, when they can't be told.
+    pub fn git_within(&self) -> std::result::Result<Vec<PathBuf>, String> {
+        match self.space {
+            Space::Foreign => embedded::within(&self.path),
+            Space::Copy(_) | Space::Overlay(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// What the worker's own changes take on disk, in bytes; 0 where they are not told from the base (a copy,
+    /// a directory of somebody else's).
+    pub fn held(&self) -> u64 {
+        match &self.space {
+            Space::Overlay(upper) => held::below(upper),
+            Space::Foreign | Space::Copy(_) => 0,
+        }
     }
 
     /// Makes the git directory whole: git's index costs more than the rest of a workspace, so that it
