@@ -2,6 +2,7 @@
 //!
 //! A matter of policy, not of containment: a worker's workspace holds only what the base commit holds.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Whole names, in lower case.
@@ -90,10 +91,27 @@ fn is_secret_name(name: &str) -> bool {
     NAMES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending) && name != *ending)
 }
 
-/// The patterns as `grep`'s `--exclude` takes them.
+/// The patterns as `grep`'s `--exclude` and git's pathspecs take them.
 pub fn exclude_patterns() -> impl Iterator<Item = String> {
     let names = NAMES.iter().map(|name| (*name).to_owned());
-    names.chain(ENDINGS.iter().map(|ending| format!("*{ending}"))).chain([".env.*".to_owned()])
+    names.chain(ENDINGS.iter().map(|ending| format!("*{ending}"))).chain(no_samples())
+}
+
+/// `.env.*` but for the samples, in patterns that know no exception: for each part of samples that can stand at
+/// a name's end, what has there another letter before it than a sample has, and what is this part alone.
+fn no_samples() -> impl Iterator<Item = String> {
+    let ends = |sample: &&'static str| {
+        let sample = *sample;
+        (1..=sample.len()).map(move |at| (&sample[at..], &sample[at - 1..at]))
+    };
+    let mut before: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (end, letter) in SAMPLES.iter().flat_map(ends) {
+        before.entry(end).or_default().insert(letter);
+    }
+    before.into_iter().flat_map(|(end, letters)| {
+        let letters: String = letters.into_iter().collect();
+        [format!(".env.*[!{letters}]{end}"), format!(".env.{end}")]
+    })
 }
 
 /// The directories as `grep`'s `--exclude-dir` takes them.
@@ -104,6 +122,31 @@ pub fn exclude_directories() -> impl Iterator<Item = &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_leave_out_what_is_known_by_name_and_no_sample() {
+        let globs: Vec<_> = exclude_patterns()
+            .map(|pattern| globset::Glob::new(&pattern).unwrap().compile_matcher())
+            .collect();
+        let names = [
+            ".env",
+            ".env.",
+            ".env.e",
+            ".env.le",
+            ".env.ample",
+            ".env.local",
+            ".env.xample",
+            ".env.test",
+        ];
+        let names = names.iter().map(|name| (*name).to_owned());
+        let samples = SAMPLES
+            .iter()
+            .flat_map(|sample| [format!(".env.{sample}"), format!(".env.a.{sample}")]);
+        for name in names.chain(samples).chain(["a.pem", "id_rsa", "key.rs"].map(str::to_owned)) {
+            let left_out = globs.iter().any(|glob| glob.is_match(&name));
+            assert_eq!(left_out, is_secret(Path::new(&name)), "{name}");
+        }
+    }
 
     #[test]
     fn secrets_are_known_by_name() {

@@ -140,7 +140,7 @@ pub(super) fn count(name: &str, given: usize, least: usize, most: usize) -> Resu
 
 fn allow(name: &str, parsed: &Parsed) -> Allowed {
     let argv = std::iter::once(name.to_owned()).chain(parsed.words.iter().cloned());
-    Allowed { argv: argv.collect(), paths: parsed.paths.clone(), git: None }
+    Allowed { argv: argv.collect(), paths: parsed.paths.clone(), git: None, whole: false }
 }
 
 /// Puts options behind all that were given, but before `--`.
@@ -163,7 +163,7 @@ fn echo(words: &[String]) -> Result<Allowed, String> {
         return Err(format!("echo: the option {option} is not on the list"));
     }
     let argv = std::iter::once("echo".to_owned()).chain(words.iter().cloned());
-    Ok(Allowed { argv: argv.collect(), paths: Vec::new(), git: None })
+    Ok(Allowed { argv: argv.collect(), paths: Vec::new(), git: None, whole: false })
 }
 
 /// A pattern, then files; a recursive search passes over `.git` and secrets.
