@@ -11,8 +11,8 @@ use crate::repo::Workspace;
 /// none it is empty, and git commands are refused.
 ///
 /// # Errors
-/// When `dir` is not a directory that can be opened, or lies in a git directory, in which tools neither read nor
-/// write.
+/// When `dir` is not a directory that can be opened, lies in a git directory, in which tools neither read nor
+/// write, or holds its own by another name than `.git`.
 pub fn open_workspace(dir: &Path) -> io::Result<Workspace> {
     let path = std::fs::canonicalize(dir)?;
     if let Some(git) = path.ancestors().find(|above| is_git_dir(above)) {
@@ -22,6 +22,12 @@ pub fn open_workspace(dir: &Path) -> io::Result<Workspace> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(&path, flags, Mode::empty())?;
     let git_dir = path.ancestors().find_map(git_dir_of).unwrap_or_default();
+    // Among the files of the workspace only the name `.git` is known to every tool.
+    let real = git_dir.canonicalize().unwrap_or_default();
+    if real.starts_with(&path) && real != path.join(".git") {
+        let why = format!("its git directory {} lies among its files", real.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
     Ok(Workspace::borrowed(root, path, git_dir))
 }
 

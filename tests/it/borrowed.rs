@@ -129,8 +129,9 @@ fn code_can_not_lead_a_linked_worktree_to_another_git_directory() {
 #[test]
 fn a_git_directory_that_can_not_be_kept_from_code_is_no_execution() {
     let bench = Bench::new();
-    fs::rename(bench.repo.join(".git"), bench.repo.join("store")).unwrap();
-    std::os::unix::fs::symlink("store", bench.repo.join(".git")).unwrap();
+    let store = bench.ground.path("store");
+    fs::rename(bench.repo.join(".git"), &store).unwrap();
+    std::os::unix::fs::symlink(&store, bench.repo.join(".git")).unwrap();
     let (status, text) = bench.code(&bench.repo, "open('made', 'w')");
     assert_eq!(
         (status.as_str(), text.contains("the code was not run")),
@@ -167,6 +168,24 @@ fn a_git_directory_is_no_workspace() {
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("is a git directory"));
     }
+}
+
+#[test]
+fn a_git_directory_by_another_name_among_the_files_is_no_workspace() {
+    let bench = Bench::new();
+    fs::rename(bench.repo.join(".git"), bench.repo.join("store")).unwrap();
+    let hook = json!({"path": "store/hooks/pre-commit", "content": "x", "executable": true});
+    let refused = || {
+        let output = bench.ground.call("write_file", &bench.repo, &hook);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("lies among its files"));
+        assert!(!bench.repo.join("store/hooks/pre-commit").exists());
+    };
+    fs::write(bench.repo.join(".git"), "gitdir: store\n").unwrap();
+    refused();
+    fs::remove_file(bench.repo.join(".git")).unwrap();
+    std::os::unix::fs::symlink("store", bench.repo.join(".git")).unwrap();
+    refused();
 }
 
 #[test]
