@@ -100,10 +100,28 @@ async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Tool
             "refused: no sandbox, no execution; use read_file, list_dir, glob and grep instead",
         ));
     };
+    let is_recursive = spec.argv.iter().any(|word| word == "--exclude-dir=.git");
+    let tells_addresses = tells_addresses(&spec);
     if arguments.background == Some(true) {
+        if tells_addresses {
+            let why =
+                "refused: git remote with addresses can't run in the background. Nothing was run";
+            return Err(ToolOutput::refused(why));
+        }
         return start(context, &**launch, spec, arguments);
     }
     match launch.run(spec, &context.cancel).await {
+        Ok(exit) if tells_addresses => {
+            let output = answer(&exit);
+            Ok(ToolOutput { text: without_passwords(&output.text), ..output })
+        }
+        Ok(exit) if is_recursive => {
+            let output = answer(&exit);
+            Ok(ToolOutput {
+                text: format!("{}\n{}", output.text.trim_end(), allow::LEFT_OUT),
+                ..output
+            })
+        }
         Ok(exit) => Ok(answer(&exit)),
         Err(error) => Err(ToolOutput::refused(format!("the command was not run: {error}"))),
     }
@@ -289,6 +307,28 @@ fn writable(path: &Path) -> Mount {
     Mount::ReadWrite { from: path.clone(), at: path }
 }
 
+/// Whether a command prints addresses of remotes, which may hold a name and a password.
+fn tells_addresses(spec: &JobSpec) -> bool {
+    spec.argv.first().is_some_and(|program| program == "git")
+        && spec.argv.get(2).is_some_and(|name| name == "remote")
+}
+
+/// Takes what stands between `://` and the last `@` of an address out of a text.
+fn without_passwords(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    for word in text.split_inclusive(char::is_whitespace) {
+        match (word.find("://"), word.rfind('@')) {
+            (Some(scheme), Some(at)) if scheme + 3 < at => {
+                masked.push_str(&word[..scheme + 3]);
+                masked.push_str("[masked]");
+                masked.push_str(&word[at..]);
+            }
+            _ => masked.push_str(word),
+        }
+    }
+    masked
+}
+
 /// One line on how it ended, then its output.
 fn answer(exit: &JobExit) -> ToolOutput {
     let (how, is_error) = match exit.status {
@@ -308,4 +348,24 @@ fn answer(exit: &JobExit) -> ToolOutput {
     };
     let body = clip(&String::from_utf8_lossy(&exit.output), MAX_OUTPUT).text;
     ToolOutput { is_error, ..ToolOutput::ok(format!("[{how}{dropped}]\n{body}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_of_addresses_are_masked() {
+        for (text, masked) in [
+            (
+                "origin\thttps://me:s3c@h.example/r (fetch)\n",
+                "origin\thttps://[masked]@h.example/r (fetch)\n",
+            ),
+            ("https://me:a@b@h/r@v1\n", "https://[masked]@v1\n"),
+            ("git@h.example:me/r.git\n", "git@h.example:me/r.git\n"),
+            ("https://h.example/r\n", "https://h.example/r\n"),
+        ] {
+            assert_eq!(without_passwords(text), masked);
+        }
+    }
 }

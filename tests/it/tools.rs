@@ -328,3 +328,47 @@ async fn staging_writes_the_index_and_nothing_else() {
     assert!(!staged(bench.run(&space, json!({"command": "git status --short"})).await.text));
     assert!(space.join(".env.example").exists());
 }
+
+/// Searches by `grep -r` and `git grep` pass over what the policy calls a secret and over nothing else that is in doubt.
+#[tokio::test]
+async fn searches_know_secrets_as_the_policy_does() {
+    let bench = Bench::new().await;
+    let space = bench.path("space");
+    script("make_fixture.sh", &[&space]);
+    let secrets = [
+        ".docker/config.json",
+        ".kube/config",
+        "gh/hosts.yml",
+        "x/.ENV",
+        "srv.PEM",
+        ".env.local",
+        ".env.te",
+    ];
+    let shown = [".env.example", ".env.my-sample", "gh/other.yml", "docs/config.json", "x.pem.md"];
+    for name in secrets.iter().chain(&shown) {
+        let path = space.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "needle99\n").unwrap();
+    }
+    git(&space, "add -A -f");
+    for line in
+        ["grep -rl needle99 .", "git grep -l needle99", "git diff --cached --name-only -- '*'"]
+    {
+        let text = bench.run(&space, json!({"command": line})).await.text;
+        for name in secrets {
+            assert!(!text.contains(name), "{line} shows {name}: {text}");
+        }
+        for name in shown {
+            assert!(text.contains(name), "{line} passes over {name}: {text}");
+        }
+        assert_eq!(text.contains("were not searched]"), line.starts_with("grep"), "{line}: {text}");
+    }
+    git(&space, "remote add origin https://me:s3cret@h.invalid/r.git");
+    for line in ["git remote -v", "git remote get-url origin"] {
+        let text = bench.run(&space, json!({"command": line})).await.text;
+        assert!(
+            text.contains("https://[masked]@h.invalid/r.git") && !text.contains("s3cret"),
+            "{text}"
+        );
+    }
+}
