@@ -350,7 +350,7 @@ async fn searches_know_secrets_as_the_policy_does() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "needle99\n").unwrap();
     }
-    git(&space, "add -A -f");
+    crate::support::place::git(&space, &["add", "-A", "-f"]);
     for line in
         ["grep -rl needle99 .", "git grep -l needle99", "git diff --cached --name-only -- '*'"]
     {
@@ -363,7 +363,8 @@ async fn searches_know_secrets_as_the_policy_does() {
         }
         assert_eq!(text.contains("were not searched]"), line.starts_with("grep"), "{line}: {text}");
     }
-    git(&space, "remote add origin https://me:s3cret@h.invalid/r.git");
+    let remote = ["remote", "add", "origin", "https://me:s3cret@h.invalid/r.git"];
+    crate::support::place::git(&space, &remote);
     for line in ["git remote -v", "git remote get-url origin"] {
         let text = bench.run(&space, json!({"command": line})).await.text;
         assert!(
