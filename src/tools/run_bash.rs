@@ -22,6 +22,7 @@ use crate::jobs::{Order, Watch};
 use crate::model::chat::ToolSpec;
 use crate::model::clip;
 use crate::repo::Workspace;
+use crate::sandbox::toolchain::Git;
 use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network};
 
 /// How long a command may take.
@@ -68,8 +69,18 @@ impl Command {
 }
 
 /// Runs an inspection command.
-#[derive(Debug)]
-pub struct RunBash;
+#[derive(Debug, Default)]
+pub struct RunBash {
+    /// The git that runs, or why none may; without either the one of the job's `PATH`.
+    git: Option<Result<Git, String>>,
+}
+
+impl RunBash {
+    /// With the git that was found, or why there is none.
+    pub fn with_git(git: Result<Git, String>) -> Self {
+        Self { git: Some(git) }
+    }
+}
 
 impl Tool for RunBash {
     fn spec(&self) -> ToolSpec {
@@ -77,7 +88,7 @@ impl Tool for RunBash {
     }
 
     fn call<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolOutput> {
-        async move { run(context, arguments).await.unwrap_or_else(|refusal| refusal) }.boxed()
+        async move { run(context, arguments, self.git.as_ref()).await.unwrap_or_else(|refusal| refusal) }.boxed()
     }
 }
 
@@ -90,9 +101,13 @@ fn description() -> String {
     )
 }
 
-async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolOutput> {
+async fn run(
+    context: &ToolContext,
+    arguments: Value,
+    git: Option<&Result<Git, String>>,
+) -> Result<ToolOutput, ToolOutput> {
     let arguments: Arguments = args::parse("run_bash", arguments)?;
-    let spec = prepare(context, &arguments).map_err(|why| {
+    let mut spec = prepare(context, &arguments).map_err(|why| {
         ToolOutput::refused(format!("refused: {why}. Nothing was run. run_bash takes inspection commands only; to change files use the file tools"))
     })?;
     let Some(launch) = &context.launch else {
@@ -108,8 +123,10 @@ async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Tool
                 "refused: git remote with addresses can't run in the background. Nothing was run";
             return Err(ToolOutput::refused(why));
         }
+        use_git(&mut spec, git)?;
         return start(context, &**launch, spec, arguments);
     }
+    use_git(&mut spec, git)?;
     match launch.run(spec, &context.cancel).await {
         Ok(exit) if tells_addresses => {
             let output = answer(&exit);
@@ -125,6 +142,18 @@ async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Tool
         Ok(exit) => Ok(answer(&exit)),
         Err(error) => Err(ToolOutput::refused(format!("the command was not run: {error}"))),
     }
+}
+
+/// Puts the git that was found in place of the name.
+fn use_git(spec: &mut JobSpec, git: Option<&Result<Git, String>>) -> Result<(), ToolOutput> {
+    let (Some(git), true) = (git, spec.argv[0] == "git") else { return Ok(()) };
+    let git = git.as_ref().map_err(|why| {
+        ToolOutput::refused(format!("refused: no git can run here: {why}. Nothing was run"))
+    })?;
+    spec.argv[0] = git.program.clone().into_os_string();
+    // What the command looks at comes after, so that it is seen wherever it stands.
+    spec.mounts.splice(0..0, git.mounts.iter().cloned());
+    Ok(())
 }
 
 /// Starts a command that passed as a background job (contract C1). It is the same job: one list of
@@ -236,7 +265,8 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
         Some(git) => {
             workspace.ready_for_git().map_err(|error| error.to_string())?;
             let place = GitPlace::of(workspace).ok_or("the workspace is in no git repository")?;
-            env.extend(place.env());
+            let known = place.known()?;
+            env.extend(place.env(&known));
             mounts = git_mounts(workspace, &place, git);
             // `git`, `--no-pager`, and the subcommand.
             if allowed.argv.get(2).is_some_and(|name| name == "add" || name == "rm") {

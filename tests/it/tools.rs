@@ -53,6 +53,8 @@ const WEAKENED: [&str; 5] = [
 /// so that git's own hardening is what is tested. With `hardened` off only the command's words are kept.
 struct Bare {
     hardened: bool,
+    /// Git as if it were older than 2.41.
+    old: bool,
 }
 
 impl Launch for Bare {
@@ -66,7 +68,8 @@ impl Launch for Bare {
         let words = spec.argv[1..].iter().filter(|word| self.hardened || weak(word));
         command.args(words).current_dir(&spec.cwd).env_clear();
         let kept = |key: &OsString| self.hardened || !key.to_string_lossy().starts_with("GIT_");
-        command.envs(spec.env.iter().filter(|(key, _)| kept(key)).cloned());
+        let known = |key: &OsString| !self.old || key != "GIT_ATTR_SOURCE";
+        command.envs(spec.env.iter().filter(|(key, _)| kept(key) && known(key)).cloned());
         let output = command.stdin(Stdio::null()).output().unwrap();
         let status = JobStatus::Exited(output.status.code().unwrap_or(-1));
         let output = [output.stdout, output.stderr].concat();
@@ -186,8 +189,9 @@ async fn hostile_repository(bench: &Bench) -> (Vec<String>, String) {
 #[tokio::test]
 async fn a_hostile_repository_starts_nothing() {
     let sandboxed = Bench::new().await;
-    let bare = Bench::with(Arc::new(Bare { hardened: true }));
-    for bench in [sandboxed, bare] {
+    let bare = Bench::with(Arc::new(Bare { hardened: true, old: false }));
+    let old = Bench::with(Arc::new(Bare { hardened: true, old: true }));
+    for bench in [sandboxed, bare, old] {
         let (failures, fired) = hostile_repository(&bench).await;
         assert!(failures.is_empty(), "{}", failures.join("\n"));
         assert!(fired.is_empty(), "{fired}");
@@ -197,12 +201,14 @@ async fn a_hostile_repository_starts_nothing() {
 /// The same rows do start things without the hardening, so that the test above can fail.
 #[tokio::test]
 async fn the_hostile_repository_is_hostile() {
-    let (_, fired) = hostile_repository(&Bench::with(Arc::new(Bare { hardened: false }))).await;
+    let (_, fired) =
+        hostile_repository(&Bench::with(Arc::new(Bare { hardened: false, old: false }))).await;
     for name in [
         "fsmonitor",
         "extdiff",
         "textconv",
         "clean",
+        "included",
         "gpg",
         "subfsmonitor",
         "hook-post-index-change",
@@ -215,7 +221,7 @@ async fn the_hostile_repository_is_hostile() {
 /// `git rm` would start git in it. They pass over it.
 #[tokio::test]
 async fn git_is_not_started_in_a_repository_within() {
-    let bench = Bench::with(Arc::new(Bare { hardened: true }));
+    let bench = Bench::with(Arc::new(Bare { hardened: true, old: false }));
     let (space, mark) = (bench.path("space"), bench.path("mark"));
     let sub = space.join("sub");
     std::fs::create_dir_all(&sub).unwrap();
