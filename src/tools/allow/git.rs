@@ -144,7 +144,9 @@ fn argv(command: &Subcommand, parsed: &Parsed) -> Vec<String> {
     argv.extend(parsed.words.iter().cloned());
     match command.operands {
         Operands::PatternThenRevisionsOrPaths => argv.extend(without_secrets()),
-        _ if command.shows_contents() && parsed.operands.iter().any(is_pattern) => {
+        _ if command.shows_contents()
+            && parsed.operands.iter().any(|operand| is_pattern(operand)) =>
+        {
             argv.extend(without_secrets());
         }
         // Standard input is no list of commits.
@@ -157,7 +159,7 @@ fn argv(command: &Subcommand, parsed: &Parsed) -> Vec<String> {
 }
 
 /// Whether an operand is a pattern of paths, which could match a file of secrets that nobody named.
-fn is_pattern(operand: &String) -> bool {
+fn is_pattern(operand: &str) -> bool {
     let commit = operand.starts_with(":/") || operand.contains("^{");
     operand.contains(['*', '?', '[', '\\']) && !commit || operand.starts_with(":(")
 }
