@@ -255,7 +255,7 @@ const STARTS: [&str; 6] = [
 ];
 
 /// Who starts jobs, with which of those words, and what runs there. Nobody else does.
-const STARTERS: [(&str, &str, &str); 9] = [
+const STARTERS: [(&str, &str, &str); 10] = [
     (
         "gate/keeper/launch.rs",
         "launch.run(",
@@ -276,6 +276,7 @@ const STARTERS: [(&str, &str, &str); 9] = [
         "the operator's own command, in the place that is the operator's",
     ),
     ("pipeline/python.rs", "launch.run(", "a line of the engine's, in the Python that is tried"),
+    ("pipeline/checkup.rs", ".start_live(", "the doctor's own line, in the terminal that is tried"),
     ("selftest/crash.rs", "Engine::start(program", "this program itself, to be killed"),
 ];
 

@@ -114,13 +114,13 @@ impl Args {
     /// Whether a run that has its decision has something left to do all the same: what a ceiling had kept
     /// it from that is higher now, or was made so by a resume that did not come to its end.
     fn goes_on(&self, dir: &RunDir) -> Result<bool, CliError> {
-        let left = || {
+        let left = || -> Result<bool, CliError> {
             let (frame, mut memory) = Memory::of(&dir.read_journal()?, dir, Recall::Completed)?;
             Ok(memory.raise(&self.limits(&frame)?)?)
         };
         match self.budget.is_none() && self.max_tokens.is_none() {
             // Of a run that has ended the outcome is shown, even where its journal can't be read any more.
-            true => Ok(left().unwrap_or_else(|_: CliError| false)),
+            true => Ok(left().unwrap_or(false)),
             false => left(),
         }
     }

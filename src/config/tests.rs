@@ -63,6 +63,19 @@ fn later_layers_win_and_every_value_knows_its_origin() {
     );
 }
 
+// contract R25
+#[test]
+fn workers_have_the_promised_limits_where_nobody_sets_any() {
+    // contract C10 in part: the ceiling's default
+    let config = load("", "", false, &[]).unwrap();
+    let limits = config.limits.worker();
+    assert_eq!((limits.max_tool_iterations, limits.max_seconds), (90, None));
+    assert_eq!((limits.max_tokens, limits.budget), (None, None));
+    let workers = config.workers.plan();
+    assert_eq!((workers.job_seconds, workers.heal_rounds, workers.code), (1800, 1, true));
+    assert_eq!(workers.nested.turns, 30);
+}
+
 #[test]
 fn text_that_is_not_toml_is_told_with_its_line() {
     assert_snapshot!(told("[gates]\ncheck = \"cargo check\ntest = 1\n"), @r#"

@@ -127,6 +127,11 @@ async fn who_attaches_gets_the_buffer_then_the_tail_and_leaves_without_stopping(
         thing.become_state(CardState::NeedsApproval { prompt, secret: true });
         let Some(Frame::State { card }) = follow.frame().unwrap() else { panic!("no state") };
         assert_eq!(card.state.words(), "asks: password:");
+        // Who goes at once may go before the size was heard.
+        let begun = std::time::Instant::now();
+        while thing.sizes.lock().unwrap().len() < 2 && begun.elapsed().as_secs() < 60 {
+            std::thread::yield_now();
+        }
         drop((follow, speak));
         // The same thing once more: nothing of it was stopped.
         let (_, mut follow, _speak) = attach(&run, "one/1#1", None).unwrap();

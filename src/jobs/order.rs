@@ -46,3 +46,96 @@ pub struct Order {
     /// A pattern to watch for.
     pub watch: Option<Watch>,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt;
+    use futures_util::future::BoxFuture;
+    use tokio::sync::Notify;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::jobs::{JobBook, JobTable};
+    use crate::model::{JobId, LaneId, RunToken};
+    use crate::sandbox::{
+        JobExit, JobStatus, Launch, Limits, Live, Network, Process, Reaped, SandboxError,
+    };
+
+    /// A process that writes a line and ends when it is told to.
+    struct Told(Arc<Notify>);
+
+    impl Process for Told {
+        fn is_live(&self) -> bool {
+            true
+        }
+
+        fn ended(&self) -> BoxFuture<'_, Result<JobExit, SandboxError>> {
+            async {
+                self.0.notified().await;
+                let status = JobStatus::Exited(0);
+                Ok(JobExit { status, output: Vec::new(), dropped: 0, elapsed: Duration::ZERO })
+            }
+            .boxed()
+        }
+
+        fn end(&self) -> BoxFuture<'_, Result<Reaped, SandboxError>> {
+            async { Ok(Reaped::default()) }.boxed()
+        }
+    }
+
+    #[derive(Default)]
+    struct Starts(Arc<Notify>);
+
+    impl Launch for Starts {
+        fn run<'a>(
+            &'a self,
+            _: JobSpec,
+            _: &'a CancellationToken,
+        ) -> BoxFuture<'a, Result<JobExit, SandboxError>> {
+            async { Err(SandboxError::NotPermitted("only live ones".into())) }.boxed()
+        }
+
+        fn start_live(&self, _: JobSpec, _: Live) -> Result<Box<dyn Process>, SandboxError> {
+            Ok(Box::new(Told(self.0.clone())))
+        }
+    }
+
+    fn start(table: &JobTable, launch: &Starts) -> JobId {
+        let spec = JobSpec {
+            token: RunToken::new("t"),
+            label: "true".to_owned(),
+            argv: vec!["true".into()],
+            env: Vec::new(),
+            cwd: "/".into(),
+            mounts: Vec::new(),
+            network: Network::Off,
+            limits: Limits::default(),
+            stdin: Vec::new(),
+        };
+        let (lease, label) = (LeaseId::new("a"), "true".to_owned());
+        table.start(launch, Order { spec, lease, label, by: 0, watch: None }).unwrap()
+    }
+
+    // contract R7
+    #[tokio::test(start_paused = true)]
+    async fn what_ended_is_kept_for_its_time_from_the_exit_on() {
+        let second = Duration::from_secs(1);
+        let limits = JobLimits::default();
+        let table = JobBook::new(limits).open(&LaneId::of("one", 1));
+        let launch = Starts::default();
+        let id = start(&table, &launch);
+        // However long it runs, and whenever it is read, the time begins with its exit.
+        tokio::time::advance(limits.retention * 2).await;
+        assert!(table.read(&id, 0).is_some());
+        launch.0.notify_one();
+        table.wait(&id, u64::MAX, second).await;
+        let is_there = || table.list().iter().any(|job| job.id == id);
+        assert!(is_there() && !table.has_live(0));
+        tokio::time::advance(limits.retention - second).await;
+        assert!(is_there() && table.read(&id, 0).is_some());
+        tokio::time::advance(second).await;
+        assert!(!is_there() && table.read(&id, 0).is_none());
+    }
+}

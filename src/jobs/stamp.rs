@@ -41,7 +41,7 @@ fn written_at(mount: &Mount) -> Option<PathBuf> {
     match mount {
         Mount::ReadWrite { from, .. } => Some(from.clone()),
         Mount::Overlay { upper, .. } => Some(upper.clone()),
-        Mount::ReadOnly { .. } | Mount::Tmp { .. } => None,
+        Mount::ReadOnly { .. } | Mount::Tmp { .. } | Mount::Covered { .. } => None,
     }
 }
 

@@ -6,9 +6,10 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::backlog::{Backlog, WINDOW};
 use super::capture::Capture;
@@ -187,7 +188,9 @@ impl JobTable {
                 let text = output.capture.take(bytes);
                 output.push(&text, bytes.len());
                 let watch = output.watch.as_mut();
-                watch.map(|one| one.take(text.as_bytes(), Instant::now())).unwrap_or_default()
+                watch
+                    .map(|one| one.take(text.as_bytes(), Instant::now().into_std()))
+                    .unwrap_or_default()
             };
             if let Some(table) = table.upgrade() {
                 lines.into_iter().for_each(|line| table.matched(&id, line));
@@ -208,7 +211,7 @@ impl JobTable {
     fn complete(&self, entry: &Entry, ending: Result<JobExit, SandboxError>) {
         let (written, lines, watch) = {
             let output = &mut *lock(&entry.output);
-            let (text, now) = (output.capture.finish(), Instant::now());
+            let (text, now) = (output.capture.finish(), Instant::now().into_std());
             output.push(&text, 0);
             let Output { ring, watch, .. } = output;
             let mut lines = Vec::new();

@@ -228,6 +228,10 @@ impl Prove for Arc<GateProve> {
         self.gates(id, tree, &self.events).boxed()
     }
 
+    fn known(&self, tree: &TreeId) -> Vec<GateReport> {
+        self.gated.reports(tree).unwrap_or_default()
+    }
+
     fn settled(&self) -> BoxFuture<'_, ()> {
         self.gated.tasks.close();
         self.gated.tasks.wait().boxed()

@@ -18,7 +18,7 @@ use super::objects::{FILE, Leaf, read_blob};
 use super::output::GateLayer;
 use super::scan::{Found, Scan, Untracked};
 use super::store::Store;
-use super::{bare, delta, gate_copy, gitdiff, layer};
+use super::{bare, delta, embedded, gate_copy, gitdiff, held, layer};
 use crate::model::{LaneId, LeaseId};
 use crate::sandbox::{Mount, Mounted, Overlay};
 
@@ -76,10 +76,43 @@ impl Workspace {
         }
     }
 
+    /// Whether the directory is still where jobs would find it.
+    pub fn is_there(&self) -> bool {
+        let Ok(open) = rustix::fs::fstat(&self.root) else { return false };
+        match self.space {
+            // Its name is known in the warden's namespace alone.
+            Space::Overlay(_) => open.st_nlink > 0,
+            Space::Foreign | Space::Copy(_) => rustix::fs::stat(&self.source)
+                .is_ok_and(|named| (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)),
+        }
+    }
+
     /// What a job must mount to see the workspace at `path`.
     pub fn mount(&self, writable: bool) -> Mount {
         let (from, at) = (self.source.clone(), self.path.clone());
         if writable { Mount::ReadWrite { from, at } } else { Mount::ReadOnly { from, at } }
+    }
+
+    /// The git directories that a job which mounts the workspace could reach: those that stand within a
+    /// directory of somebody else's. In a workspace of the engine's own there is none, and git never heeds
+    /// what code writes to the `.git` there.
+    ///
+    /// # Errors
+    /// In words, when they can't be told.
+    pub fn git_within(&self) -> std::result::Result<Vec<PathBuf>, String> {
+        match self.space {
+            Space::Foreign => embedded::within(&self.path),
+            Space::Copy(_) | Space::Overlay(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// What the worker's own changes take on disk, in bytes; 0 where they are not told from the base (a copy,
+    /// a directory of somebody else's).
+    pub fn held(&self) -> u64 {
+        match &self.space {
+            Space::Overlay(upper) => held::below(upper),
+            Space::Foreign | Space::Copy(_) => 0,
+        }
     }
 
     /// Makes the git directory whole: git's index costs more than the rest of a workspace, so that it

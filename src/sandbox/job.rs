@@ -35,6 +35,12 @@ pub enum Mount {
         /// Its largest size in bytes.
         bytes: u64,
     },
+    /// Nothing: the file or directory that an earlier mount shows there is seen empty and can't be changed,
+    /// moved or removed. A symbolic link there is refused, and all of it in a tier without mounts.
+    Covered {
+        /// Path in the job's view.
+        at: PathBuf,
+    },
     /// An overlay. Only one job at a time may use an `upper`.
     Overlay {
         /// Read-only layers, topmost first.

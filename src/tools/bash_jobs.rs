@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Jobs, Tool, ToolContext, ToolOutput, args};
+use super::{Jobs, Tool, ToolContext, ToolOutput, args, need_directory};
 use crate::jobs::{JobView, KillReport};
 use crate::model::chat::ToolSpec;
 use crate::model::{JobId, clip};
@@ -66,6 +66,7 @@ impl Tool for BashJobs {
 
 async fn act(context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolOutput> {
     let Arguments { action, job_id, from, wait_seconds } = args::parse("bash_jobs", arguments)?;
+    need_directory(context)?;
     let Some(jobs) = &context.jobs else {
         return Err(ToolOutput::refused("refused: nothing can run in the background here"));
     };

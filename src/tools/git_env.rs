@@ -130,6 +130,17 @@ impl GitPlace {
         there.map(spec).collect()
     }
 
+    /// The pathspec for the workspace, where it is a part of the working tree.
+    pub(super) fn only(&self, workspace: &Workspace) -> Option<OsString> {
+        let inside = workspace.path.strip_prefix(&self.top).ok()?;
+        if inside.as_os_str().is_empty() {
+            return None;
+        }
+        let mut spec = OsString::from(":(top,literal)");
+        spec.push(inside);
+        Some(spec)
+    }
+
     /// The environment for git.
     pub(super) fn env(&self, known: &Known) -> Vec<(OsString, OsString)> {
         let empty_tree = if known.sha256 { EMPTY_TREE_SHA256 } else { EMPTY_TREE };

@@ -110,6 +110,17 @@ impl ToolContext {
     }
 }
 
+/// Refuses where the working directory is gone: what runs is never anywhere else (contract C4).
+fn need_directory(context: &ToolContext) -> Result<(), ToolOutput> {
+    if context.workspace.is_there() {
+        return Ok(());
+    }
+    let path = context.workspace.path.display();
+    let text =
+        format!("refused: the working directory {path} is not there any more. Nothing was run");
+    Err(ToolOutput::refused(text))
+}
+
 /// A tool's answer to the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolOutput {

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::allow::{self, Allowed, GitUse, PathUse, Place};
 use super::files::{FileError, Files, RelPath};
 use super::git_env::{self, GitPlace};
-use super::{Tool, ToolContext, ToolOutput, args, secrets};
+use super::{Tool, ToolContext, ToolOutput, args, need_directory, secrets};
 use crate::jobs::{Order, Watch};
 use crate::model::chat::ToolSpec;
 use crate::model::clip;
@@ -29,6 +29,11 @@ use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network
 const WALL: Duration = Duration::from_secs(20);
 /// The most bytes of output that are kept, head and tail.
 const MAX_OUTPUT: usize = 48 * 1024;
+
+/// Memory of a command that is waited for, in bytes.
+const MEMORY: u64 = 1 << 30;
+/// The same in the background, where a worker may have 16 of them: 8 GiB together.
+const BACKGROUND_MEMORY: u64 = 512 << 20;
 
 /// The longest command line in a list, in bytes.
 const MAX_LABEL: usize = 200;
@@ -107,6 +112,7 @@ async fn run(
     git: Option<&Result<Git, String>>,
 ) -> Result<ToolOutput, ToolOutput> {
     let arguments: Arguments = args::parse("run_bash", arguments)?;
+    need_directory(context)?;
     let mut spec = prepare(context, &arguments).map_err(|why| {
         ToolOutput::refused(format!("refused: {why}. Nothing was run. run_bash takes inspection commands only; to change files use the file tools"))
     })?;
@@ -161,7 +167,7 @@ fn use_git(spec: &mut JobSpec, git: Option<&Result<Git, String>>) -> Result<(), 
 fn start(
     context: &ToolContext,
     launch: &dyn Launch,
-    spec: JobSpec,
+    mut spec: JobSpec,
     arguments: Arguments,
 ) -> Result<ToolOutput, ToolOutput> {
     let refused = |why: String| ToolOutput::refused(format!("refused: {why}. Nothing was run"));
@@ -170,6 +176,7 @@ fn start(
     };
     let watch = arguments.watch.as_deref().map(Watch::new).transpose().map_err(refused)?;
     let label = arguments.command.line();
+    spec.limits.memory_bytes = BACKGROUND_MEMORY;
     let (lease, by) = (context.workspace.id.clone(), context.number);
     let order = Order { spec, lease, label, by, watch };
     let id = jobs.table.start(launch, order).map_err(refused)?;
@@ -268,6 +275,10 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
             let known = place.known()?;
             env.extend(place.env(&known));
             mounts = git_mounts(workspace, &place, git);
+            // A call works on its workspace alone, also where git would take the whole working tree.
+            if allowed.whole {
+                argv.extend(place.only(workspace));
+            }
             // `git`, `--no-pager`, and the subcommand.
             if allowed.argv.get(2).is_some_and(|name| name == "add" || name == "rm") {
                 argv.extend(place.without_embedded(workspace));
@@ -284,7 +295,7 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
         network: Network::Off,
         limits: Limits {
             wall: WALL,
-            memory_bytes: 4 << 30,
+            memory_bytes: MEMORY,
             processes: 64,
             file_bytes: 1 << 30,
             output_bytes: MAX_OUTPUT,

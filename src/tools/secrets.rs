@@ -2,6 +2,7 @@
 //!
 //! A matter of policy, not of containment: a worker's workspace holds only what the base commit holds.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Whole names, in lower case.
@@ -111,11 +112,10 @@ pub fn exclude_pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// last: what goes on as no sample does is a secret.
 fn env_patterns() -> impl Iterator<Item = String> {
     let tails = SAMPLES.iter().flat_map(|sample| (1..=sample.len()).map(|at| &sample[at..]));
-    let tails: std::collections::BTreeSet<&str> =
-        tails.filter(|tail| !SAMPLES.contains(tail)).collect();
+    let tails: BTreeSet<&str> = tails.filter(|tail| !SAMPLES.contains(tail)).collect();
     tails.into_iter().flat_map(|tail| {
         let before = |sample: &&str| sample.strip_suffix(tail)?.chars().next_back();
-        let letters: std::collections::BTreeSet<char> = SAMPLES.iter().filter_map(before).collect();
+        let letters: BTreeSet<char> = SAMPLES.iter().filter_map(before).collect();
         let letters: String = letters.into_iter().collect();
         [format!(".env.{tail}"), format!(".env.*[!{letters}]{tail}")]
     })
@@ -139,6 +139,31 @@ pub fn in_any_case(pattern: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_leave_out_what_is_known_by_name_and_no_sample() {
+        let globs: Vec<_> = exclude_patterns()
+            .map(|pattern| globset::Glob::new(&pattern).unwrap().compile_matcher())
+            .collect();
+        let names = [
+            ".env",
+            ".env.",
+            ".env.e",
+            ".env.le",
+            ".env.ample",
+            ".env.local",
+            ".env.xample",
+            ".env.test",
+        ];
+        let names = names.iter().map(|name| (*name).to_owned());
+        let samples = SAMPLES
+            .iter()
+            .flat_map(|sample| [format!(".env.{sample}"), format!(".env.a.{sample}")]);
+        for name in names.chain(samples).chain(["a.pem", "id_rsa", "key.rs"].map(str::to_owned)) {
+            let left_out = globs.iter().any(|glob| glob.is_match(&name));
+            assert_eq!(left_out, is_secret(Path::new(&name)), "{name}");
+        }
+    }
 
     #[test]
     fn secrets_are_known_by_name() {

@@ -11,13 +11,25 @@ use crate::repo::Workspace;
 /// none it is empty, and git commands are refused.
 ///
 /// # Errors
-/// When `dir` is not a directory that can be opened.
+/// When `dir` is not a directory that can be opened, or lies in a git directory, in which tools neither read nor
+/// write.
 pub fn open_workspace(dir: &Path) -> io::Result<Workspace> {
     let path = std::fs::canonicalize(dir)?;
+    if let Some(git) = path.ancestors().find(|above| is_git_dir(above)) {
+        let why = format!("{} is a git directory; name the working tree", git.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(&path, flags, Mode::empty())?;
     let git_dir = path.ancestors().find_map(git_dir_of).unwrap_or_default();
     Ok(Workspace::borrowed(root, path, git_dir))
+}
+
+/// Whether it is one by its name, or holds what git looks for in one.
+fn is_git_dir(dir: &Path) -> bool {
+    dir.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+        || (dir.join("HEAD").is_file()
+            && ["objects", "refs"].iter().all(|name| dir.join(name).is_dir()))
 }
 
 /// The git directory behind `top/.git`, which is a directory or a file that names one.

@@ -181,7 +181,7 @@ fn work(thread: u64, count: u64, dir: &Path, found: &Mutex<Found>) {
                 found.accepted += 1;
                 let times = found.by_shape.entry(shape(&job.argv)).or_default();
                 *times += 1;
-                let run = *times <= how_often(&job);
+                let run = *times <= how_often(job);
                 found.executed += u64::from(run);
                 run
             })

@@ -13,6 +13,7 @@ mod anew;
 mod applying;
 mod background;
 mod bad_input;
+mod borrowed;
 mod carry;
 mod code;
 mod commands;

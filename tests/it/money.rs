@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::resume::{Bench, RUN, answer, decided, journal, record, said};
+use super::support::place::Place;
 use super::support::server::{Reply, Request, Server};
 
 /// A run of one lane after the other, of which the first is enough.
@@ -63,6 +64,33 @@ fn enough_ends_the_lanes_and_what_that_saved_is_shown_and_holds_on_resume_and_re
     bench.run(&["run", "x", "--enough", "3"]).exits(2).says(&["2 attempts", "-n"]);
     let plan = bench.run(&["run", "x", "--enough", "2", "--dry-run"]).exits(0);
     plan.prints(&["2 candidates that pass end"]);
+}
+
+#[test]
+fn enough_are_different_ones_that_pass_or_those_of_one_tree() {
+    let bench = Bench::new();
+    let args = ["run", "raise it", "--no-synth", "-q", "--enough", "2", "--max-parallel", "1"];
+    bench.configure(&bench.server.url(), "attempts = 2\n");
+    bench.run(&args).exits(0).prints(&["c1, c2 passed (--enough 2)"]);
+    let done = record(&bench.newest());
+    assert_eq!(bench.asked(), 4 + 4 + 2, "two lanes, and two ballots between them");
+    assert_eq!(
+        done["saved"]["enough"],
+        json!({"wanted": 2, "equal": false, "candidates": ["c1", "c2"]})
+    );
+    assert_eq!(done["saved"]["not_begun"], json!(["two/2"]));
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    bench.configure(&bench.server.url(), "attempts = 3\n");
+    let path = bench.place.dir.join("config/bakeoff/config.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("[lanes.one]\nmodel = \"own:one\"\n", "")).unwrap();
+    let before = bench.asked();
+    bench.run(&args).exits(0).prints(&["c1, c2 had an equal tree (--enough 2)", "440 tokens"]);
+    let done = record(&bench.newest());
+    assert_eq!(bench.asked() - before, 4 + 4, "and nothing to judge between them");
+    assert_eq!(done["saved"]["enough"]["equal"], true);
+    assert_eq!(done["saved"]["not_begun"], json!(["two/3"]));
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
 }
 
 #[test]
@@ -221,6 +249,36 @@ fn a_lane_has_a_time_limit_of_its_own() {
     let done = bench.run(&[&RUN[..], &["--json"]].concat()).exits(0).json();
     assert_eq!(done["lanes"][0]["stop"]["kind"], "submitted");
     assert_eq!(done["lanes"][1]["stop"], json!({"kind": "limit", "limit": "time"}));
+}
+
+/// A worker that starts a job without an end, waits for it, and says how that ended.
+const WAITS: &str = r#"
+    [[worker]]
+    [[worker.turns]]
+    calls = [
+        { name = "write_file", arguments = { path = "value.txt", content = "2\n" } },
+        { name = "run_bash", arguments = { command = "tail -f value.txt", background = true } },
+    ]
+    [[worker.turns]]
+    text = "I wait."
+    [[worker.turns]]
+    capture = { how = '(ended: its time was over)' }
+    calls = [{ name = "submit", arguments = { answer = "{how}" } }]
+"#;
+
+#[test]
+fn a_background_job_has_the_operator_s_ceiling() {
+    // contract C10 in part: the setting
+    let place = Place::new();
+    place.configure(
+        "[gates]\ncheck = \"sh check.sh\"\n",
+        "[judges]\nenabled = false\n[workers]\njob_seconds = 1\n[lanes.one]\nmodel = \"scripted:one\"\n",
+    );
+    place.script(&format!("version = 1\n{WAITS}"));
+    let record = place.run(["run", "x", "--json", "-q"]).exits(0).json();
+    assert_eq!(record["candidates"][0]["candidate"]["answer"], "ended: its time was over");
+    assert_eq!(record["lanes"][0].get("jobs_ended"), None);
+    place.nothing_left("a job with a ceiling");
 }
 
 /// Side calls at a server of their own.

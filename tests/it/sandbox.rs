@@ -3,6 +3,7 @@
 
 mod broken;
 mod confine;
+mod covered;
 mod escape;
 mod facts;
 mod fetching;

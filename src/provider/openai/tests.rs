@@ -94,6 +94,114 @@ fn answer(deltas: &[Value], finish: &str) -> String {
     format!(": ping\n\n{deltas}{}data: [DONE]\n\n", chunk(&json!({}), finish.into()))
 }
 
+/// Whole streams as the documents of servers other than OpenAI's show them: the same text, stop and counts in each.
+const OTHERS: [(&str, &str); 6] = [
+    (
+        "Azure: filters first, beside the text and behind it",
+        r#"data: {"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[{"prompt_index":0,"content_filter_results":{"hate":{"filtered":false,"severity":"safe"}}}]}
+
+data: {"choices":[{"content_filter_results":{},"delta":{"content":"","refusal":null,"role":"assistant"},"finish_reason":null,"index":0,"logprobs":null}],"created":1,"id":"chatcmpl-1","model":"m","object":"chat.completion.chunk","obfuscation":"x","system_fingerprint":"fp"}
+
+data: {"choices":[{"content_filter_results":{"hate":{"filtered":false,"severity":"safe"}},"delta":{"content":"Hi"},"finish_reason":null,"index":0,"logprobs":null}],"created":1,"id":"chatcmpl-1","model":"m","object":"chat.completion.chunk"}
+
+data: {"id":"","object":"","created":0,"model":"","choices":[{"index":0,"finish_reason":null,"content_filter_results":{},"content_filter_offsets":{"check_offset":0,"start_offset":0,"end_offset":2}}]}
+
+data: {"choices":[{"content_filter_results":{},"delta":{},"finish_reason":"stop","index":0,"logprobs":null}],"created":1,"id":"chatcmpl-1","model":"m","object":"chat.completion.chunk"}
+
+data: {"choices":[],"created":1,"id":"chatcmpl-1","model":"m","object":"chat.completion.chunk","usage":{"completion_tokens":2,"prompt_tokens":10,"total_tokens":12,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":4}}}
+
+data: [DONE]
+
+"#,
+    ),
+    (
+        "vLLM: fields of its own, null where OpenAI has none",
+        r#"data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"","reasoning_content":null},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null}
+
+data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"Hi"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+
+data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":""},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}]}
+
+data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":10,"total_tokens":12,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}}
+
+data: [DONE]
+
+"#,
+    ),
+    (
+        "llama.cpp: no text at first, and its times behind",
+        r#"data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"created":1,"id":"chatcmpl-1","model":"m","system_fingerprint":"b1-x","object":"chat.completion.chunk"}
+
+data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":"Hi"}}],"created":1,"id":"chatcmpl-1","model":"m","system_fingerprint":"b1-x","object":"chat.completion.chunk"}
+
+data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":1,"id":"chatcmpl-1","model":"m","system_fingerprint":"b1-x","object":"chat.completion.chunk"}
+
+data: {"choices":[],"created":1,"id":"chatcmpl-1","model":"m","system_fingerprint":"b1-x","object":"chat.completion.chunk","usage":{"completion_tokens":2,"prompt_tokens":10,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4}},"timings":{"cache_n":4,"prompt_n":6,"prompt_ms":1.5,"predicted_n":2,"predicted_ms":2.5}}
+
+data: [DONE]
+
+"#,
+    ),
+    (
+        "Ollama: a finish reason in a piece that has an empty text",
+        r#"data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_ollama","choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"},"finish_reason":null}]}
+
+data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_ollama","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"stop"}]}
+
+data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_ollama","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4}}}
+
+data: [DONE]
+
+"#,
+    ),
+    (
+        "OpenRouter: comments, whose provider it is, usage beside a last empty piece",
+        r#": OPENROUTER PROCESSING
+
+: OPENROUTER PROCESSING
+
+data: {"id":"gen-1","provider":"Someone","model":"m","object":"chat.completion.chunk","created":1,"choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"},"finish_reason":null,"native_finish_reason":null,"logprobs":null}]}
+
+data: {"id":"gen-1","provider":"Someone","model":"m","object":"chat.completion.chunk","created":1,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"stop","native_finish_reason":"end_turn","logprobs":null}]}
+
+data: {"id":"gen-1","provider":"Someone","model":"m","object":"chat.completion.chunk","created":1,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null,"native_finish_reason":null,"logprobs":null}],"usage":{"prompt_tokens":10,"completion_tokens":2,"total_tokens":12,"cost":0.0012,"is_byok":false,"prompt_tokens_details":{"cached_tokens":4},"cost_details":{"upstream_inference_cost":null}}}
+
+data: [DONE]
+
+"#,
+    ),
+    (
+        "LiteLLM: usage in OpenAI's words and in Anthropic's",
+        r#"data: {"id":"chatcmpl-1","created":1,"model":"m","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Hi","role":"assistant"}}]}
+
+data: {"id":"chatcmpl-1","created":1,"model":"m","object":"chat.completion.chunk","choices":[{"finish_reason":"stop","index":0,"delta":{}}]}
+
+data: {"id":"chatcmpl-1","created":1,"model":"m","object":"chat.completion.chunk","choices":[{"index":0,"delta":{}}],"usage":{"completion_tokens":2,"prompt_tokens":10,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4},"cache_creation_input_tokens":0,"cache_read_input_tokens":4}}
+
+data: [DONE]
+
+"#,
+    ),
+];
+
+#[test]
+fn streams_of_other_servers_are_read_as_their_documents_show_them() {
+    for (server, text) in OTHERS {
+        let reply = ok(text);
+        assert_eq!(reply.blocks, [Block::text("Hi")], "{server}");
+        assert_eq!((reply.stop, reply.model.as_str()), (ReplyStop::EndTurn, "m"), "{server}");
+        let usage = reply.usage;
+        let tokens = (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens);
+        assert_eq!(tokens, (6, 4, 2), "{server}");
+        assert_cuts::<Stream>(text, "[DONE]");
+    }
+    // OpenRouter tells a provider that went away in the middle so.
+    let gone = r#"data: {"id":"gen-1","object":"chat.completion.chunk","created":1,"model":"m","provider":"Someone","error":{"code":"server_error","message":"Provider disconnected unexpectedly"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}
+
+"#;
+    assert!(matches!(read(gone, Stream::default()), Err(Broken::InBand(_))));
+}
+
 #[test]
 fn servers_that_number_or_name_calls_differently_are_understood() {
     let f = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});

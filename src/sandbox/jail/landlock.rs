@@ -48,6 +48,7 @@ pub(super) fn restrict(spec: &WireSpec, terminal: Option<&Path>) -> Result<(), S
             WireMount::ReadOnly { from, .. } => allow(rules, from, read)?,
             WireMount::ReadWrite { from, .. } => allow(rules, from, all)?,
             WireMount::Tmp { at, .. } => allow(rules, at, all)?,
+            WireMount::Covered { .. } => return Err("covering needs the strong tier".into()),
             WireMount::Overlay { .. } => return Err("an overlay needs the strong tier".into()),
         };
     }

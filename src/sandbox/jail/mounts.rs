@@ -79,6 +79,17 @@ pub(super) fn skeleton() -> Result<OwnedFd, String> {
     tmpfs(SKELETON_BYTES, "0755")
 }
 
+/// A detached mount of an empty file, which is made at `path`.
+pub(super) fn empty_file(path: &Path) -> Result<OwnedFd, String> {
+    let make = || {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::from_raw_mode(0o444))?;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        rustix::mount::open_tree(CWD, path, flags)
+    };
+    make().at_step("make an empty file")
+}
+
 /// Pseudo terminals that no other job sees.
 pub(super) fn devpts() -> Result<OwnedFd, String> {
     new_mount("devpts", MountAttrFlags::MOUNT_ATTR_NOEXEC, |fs| {

@@ -84,6 +84,10 @@ impl Scratch {
                 }
                 Ok(mount)
             }
+            WireMount::Covered { at } => Err(format!(
+                "keep {} from the job: the weaker tier has no mounts",
+                Path::new(at).display()
+            )),
             WireMount::Overlay { at, .. } => Err(format!(
                 "overlay at {}: the weaker tier has no mounts, take a copy of the tree",
                 Path::new(at).display()

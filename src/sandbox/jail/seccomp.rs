@@ -1,7 +1,10 @@
 //! Which system calls a job can't make. Never here: paths, which a filter can't see.
 //!
 //! A list of refusals, not of permissions: build tools use nearly everything else, and a call that
-//! is new to the filter still meets namespaces and the lack of every capability.
+//! is new to the filter still meets namespaces and the lack of every capability. What gives a file the
+//! power of its owner is in `modes`.
+
+mod modes;
 
 use std::collections::BTreeMap;
 
@@ -44,9 +47,10 @@ const UNCONNECTED: &[libc::c_long] = &[
 ];
 
 /// Calls that answer `ENOSYS`, so that libraries take their older way: clone3 hides its flags from a
-/// filter, and io_uring does what a filter refuses.
+/// filter, openat2 its mode, and io_uring does what a filter refuses.
 const ABSENT: &[libc::c_long] = &[
     libc::SYS_clone3,
+    libc::SYS_openat2,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -93,6 +97,7 @@ impl Filters {
             refused.extend(UNCONNECTED.iter().map(|&call| (call, vec![])));
         }
         refused.insert(libc::SYS_ioctl, terminal_rules()?);
+        refused.extend(modes::rules()?);
         let absent = ABSENT.iter().map(|&call| (call, vec![])).collect();
         let mut programs = vec![
             program(refused, libc::EPERM)?,

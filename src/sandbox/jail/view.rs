@@ -18,6 +18,9 @@ use super::super::warden::proto::WireMount;
 use super::mounts::{self, bind, overlay, procfs, tmpfs};
 use super::system;
 
+/// Where the root has an empty file for an instant.
+const EMPTY: &str = "/.empty";
+
 /// Names the step that failed, so that an operator can tell what to change.
 pub(in super::super) trait AtStep<T> {
     /// Turns an error into `STEP: REASON`.
@@ -50,6 +53,8 @@ pub(super) enum What {
     Text(String),
     /// An empty directory.
     Directory,
+    /// What hides the file or directory that is there.
+    Cover,
 }
 
 /// How the view is to be made.
@@ -86,6 +91,7 @@ fn part(mount: &WireMount, user_namespace: bool) -> Result<Part, String> {
         WireMount::ReadOnly { from, at } => (at, bind(Path::new(from), true)?),
         WireMount::ReadWrite { from, at } => (at, bind(Path::new(from), false)?),
         WireMount::Tmp { at, bytes } => (at, What::Tree(tmpfs(*bytes, "0755")?)),
+        WireMount::Covered { at } => (at, What::Cover),
         WireMount::Overlay { lower, upper, work, at } => {
             (at, What::Tree(overlay(lower, upper, work, user_namespace, false)?))
         }
@@ -126,6 +132,7 @@ fn place(part: &Part) -> Result<(), String> {
             make_directories(at.parent().unwrap_or(at)).at_step(&step)?;
             std::fs::write(at, text).at_step(step)
         }
+        What::Cover => cover(at).at_step(format_args!("keep {} from the job", at.display())),
         What::Tree(fd) => {
             make_directories(at).at_step(&step)?;
             put(fd, at).at_step(step)
@@ -136,6 +143,27 @@ fn place(part: &Part) -> Result<(), String> {
             put(fd, at).at_step(step)
         }
     }
+}
+
+/// Puts an empty directory or file that can't be written over the one that is there. Nobody can move or
+/// remove a place where something is mounted.
+fn cover(at: &Path) -> Result<(), String> {
+    let kind = at.symlink_metadata().map_err(|error| error.to_string())?.file_type();
+    let mount = if kind.is_dir() {
+        tmpfs(0, "0555")?
+    } else if kind.is_file() {
+        mounts::empty_file(Path::new(EMPTY))?
+    } else {
+        return Err("it is neither a file nor a directory".to_owned());
+    };
+    let attributes = MountAttributes { read_only: true, no_devices: true };
+    sys::mount_setattr(mount.as_fd(), attributes, false).map_err(|error| error.to_string())?;
+    // Not through a link that was swapped in since.
+    rustix::mount::move_mount(&mount, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .map_err(|error| error.to_string())?;
+    // What is mounted needs no name, but takes none away from a file while it is detached.
+    let _ = std::fs::remove_file(EMPTY);
+    Ok(())
 }
 
 fn put(mount: &OwnedFd, at: &Path) -> rustix::io::Result<()> {

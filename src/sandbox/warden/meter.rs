@@ -68,7 +68,7 @@ impl Meter {
         let writable = |mount: &WireMount| match mount {
             WireMount::Overlay { upper, .. } => Place::open(upper, false),
             WireMount::ReadWrite { from, .. } => Place::open(from, true),
-            WireMount::ReadOnly { .. } | WireMount::Tmp { .. } => None,
+            WireMount::ReadOnly { .. } | WireMount::Tmp { .. } | WireMount::Covered { .. } => None,
         };
         let private = private.and_then(|dir| Place::open(dir.as_os_str(), false));
         let places: Vec<Place> = spec.mounts.iter().filter_map(writable).chain(private).collect();

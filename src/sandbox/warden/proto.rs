@@ -119,6 +119,7 @@ pub(crate) enum WireMount {
     ReadOnly { from: OsString, at: OsString },
     ReadWrite { from: OsString, at: OsString },
     Tmp { at: OsString, bytes: u64 },
+    Covered { at: OsString },
     Overlay { lower: Vec<OsString>, upper: OsString, work: OsString, at: OsString },
 }
 
@@ -166,6 +167,7 @@ impl From<Mount> for WireMount {
             Mount::ReadOnly { from, at } => Self::ReadOnly { from: from.into(), at: at.into() },
             Mount::ReadWrite { from, at } => Self::ReadWrite { from: from.into(), at: at.into() },
             Mount::Tmp { at, bytes } => Self::Tmp { at: at.into(), bytes },
+            Mount::Covered { at } => Self::Covered { at: at.into() },
             Mount::Overlay { lower, upper, work, at } => Self::Overlay {
                 lower: lower.into_iter().map(Into::into).collect(),
                 upper: upper.into(),

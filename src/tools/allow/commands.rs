@@ -160,7 +160,7 @@ pub(super) fn count(name: &str, given: usize, least: usize, most: usize) -> Resu
 
 fn allow(name: &str, parsed: &Parsed) -> Allowed {
     let argv = std::iter::once(name.to_owned()).chain(parsed.words.iter().cloned());
-    Allowed { argv: argv.collect(), paths: parsed.paths.clone(), git: None }
+    Allowed { argv: argv.collect(), paths: parsed.paths.clone(), git: None, whole: false }
 }
 
 /// Puts options behind all that were given, but before `--`.
@@ -188,7 +188,7 @@ fn echo(words: &[String]) -> Result<Allowed, String> {
         return Err(format!("echo: the option {option} is not on the list"));
     }
     let argv = std::iter::once("echo".to_owned()).chain(words.iter().cloned());
-    Ok(Allowed { argv: argv.collect(), paths: Vec::new(), git: None })
+    Ok(Allowed { argv: argv.collect(), paths: Vec::new(), git: None, whole: false })
 }
 
 /// What stands in for a directory and a file in it, which grep can't leave out together: the rarer one.

@@ -94,7 +94,7 @@ pub(super) fn check(tokens: &[Token], place: &Place<'_>) -> Result<Allowed, Stri
         && only.text == "--version"
     {
         let argv = vec!["git".to_owned(), "--version".to_owned()];
-        return Ok(Allowed { argv, paths: Vec::new(), git: Some(GitUse::Nothing) });
+        return Ok(Allowed { argv, paths: Vec::new(), git: Some(GitUse::Nothing), whole: false });
     }
     let command = find(tokens)?;
     let title = command.title();
@@ -112,7 +112,27 @@ pub(super) fn check(tokens: &[Token], place: &Place<'_>) -> Result<Allowed, Stri
     }
     operands.append(&mut parsed.paths);
     let git = if command.stages { GitUse::Stages } else { GitUse::Reads };
-    Ok(Allowed { argv: argv(command, &parsed), paths: operands, git: Some(git) })
+    let whole = names_no_path(command, &parsed);
+    if whole && command.name == ["add"] && !parsed.has(&["-A", "-u", "--all", "--update"]) {
+        // Git would stage nothing, and with the pathspecs that are added here all.
+        return Err(told("it names nothing; name paths, or give -A".to_owned()));
+    }
+    Ok(Allowed { argv: argv(command, &parsed), paths: operands, git: Some(git), whole })
+}
+
+/// Whether a command that stages says nothing of where.
+fn names_no_path(command: &Subcommand, parsed: &Parsed) -> bool {
+    let heads = match command.operands {
+        Operands::HeadThenPathspecs if parsed.before_dashes != Some(0) => {
+            parsed.operands.first().is_some_and(is_head).into()
+        }
+        _ => 0,
+    };
+    command.stages && parsed.operands.len() == heads
+}
+
+fn is_head(text: &String) -> bool {
+    text == "HEAD" || text == "@"
 }
 
 /// The subcommand that the words begin with; the longest name wins.
@@ -144,6 +164,8 @@ fn argv(command: &Subcommand, parsed: &Parsed) -> Vec<String> {
     argv.extend(parsed.words.iter().cloned());
     match command.operands {
         Operands::PatternThenRevisionsOrPaths => argv.extend(without_secrets()),
+        // As if each were named, which is refused: what is staged can be shown.
+        _ if command.name == ["add"] => argv.extend(without_secrets()),
         _ if command.shows_contents()
             && parsed.operands.iter().any(|operand| is_pattern(operand)) =>
         {
@@ -247,7 +269,6 @@ fn mixed(operands: &[String], before: Option<usize>, place: &Place<'_>) -> Resul
 
 /// `reset`: any commit but HEAD would move the branch, so that all else must be paths, and runs as such.
 fn head_then_pathspecs(parsed: &mut Parsed, place: &Place<'_>) -> Result<Paths, String> {
-    let is_head = |text: &String| text == "HEAD" || text == "@";
     let before = parsed.before_dashes.unwrap_or(parsed.operands.len());
     let heads = usize::from(before > 0 && parsed.operands.first().is_some_and(is_head));
     let (guessed, told) = parsed.operands.split_at(before);

@@ -38,6 +38,8 @@ pub(super) struct Allowed {
     pub paths: Vec<PathUse>,
     /// For `git`: what it needs of the git directory.
     pub git: Option<GitUse>,
+    /// For `git`: whether it names no path, and so means the whole working tree.
+    pub whole: bool,
 }
 
 /// Checks a command line.

@@ -6,6 +6,7 @@
 
 mod serve;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,12 +16,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Registry, Tool, ToolContext, ToolOutput, args};
+use super::{Registry, Tool, ToolContext, ToolOutput, args, need_directory};
 use crate::jobs::Ring;
 use crate::model::chat::ToolSpec;
 use crate::sandbox::toolchain::Python;
 use crate::sandbox::{
-    CHANNEL, JobExit, JobSpec, JobStatus, Limits, Live, LiveEvent, Network, SandboxError,
+    CHANNEL, JobExit, JobSpec, JobStatus, Limits, Live, LiveEvent, Mount, Network, SandboxError,
 };
 
 const NAME: &str = "code_execution";
@@ -34,8 +35,17 @@ const MOST_SECONDS: u64 = 300;
 const MAX_CODE: usize = 256 << 10;
 /// The most bytes of output that are kept, head and tail.
 const MAX_OUTPUT: usize = 48 << 10;
+/// The most git directories that are named.
+const MAX_NAMED: usize = 8;
 /// Memory of each process, in bytes.
 const MEMORY: u64 = 2 << 30;
+
+/// The most that one snippet may take on disk, in bytes.
+const MOST_DISK: u64 = 1 << 30;
+/// What all changes of a workspace may take on disk before a snippet is left the least, in bytes.
+const WORKSPACE_DISK: u64 = 2 << 30;
+/// What a snippet may take on disk however much is there, in bytes.
+const LEAST_DISK: u64 = 16 << 20;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -71,6 +81,7 @@ impl CodeExecution {
                 arguments.code.len()
             )));
         }
+        need_directory(context)?;
         let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_SECONDS).clamp(1, MOST_SECONDS);
         let Some(launch) = &context.launch else {
             return Err(ToolOutput::refused("refused: no sandbox, no execution"));
@@ -81,7 +92,9 @@ impl CodeExecution {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(|e| not_run(&e))?;
         let output = Arc::new(Mutex::new(Ring::new(MAX_OUTPUT)));
         let live = Live { channel: Some(theirs.into()), ..Live::new(keep(output.clone())) };
-        let spec = self.job(context, Duration::from_secs(seconds));
+        let before = git_within(context).await.map_err(|error| not_run(&error))?;
+        let mut spec = self.job(context, &before, Duration::from_secs(seconds));
+        spec.limits.disk_bytes = disk_left(held(context).await);
         let process = launch.start_live(spec, live).map_err(|e| not_run(&e))?;
         let calls = serve::calls(ours, &arguments.code, &self.tools, context);
         let mut ended = process.ended();
@@ -91,15 +104,17 @@ impl CodeExecution {
             // The snippet may go on without its channel; what it prints counts.
             () = calls => ended.await,
         };
-        let ring = output.lock().unwrap_or_else(PoisonError::into_inner);
         let exit = exit.map_err(|error: SandboxError| not_run(&error))?;
-        Ok(answer(&exit, &ring, seconds))
+        let made = made_since(context, &before).await;
+        let ring = output.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(answer(&exit, &made, &ring, seconds))
     }
 
-    fn job(&self, context: &ToolContext, wall: Duration) -> JobSpec {
+    fn job(&self, context: &ToolContext, git: &[PathBuf], wall: Duration) -> JobSpec {
         let workspace = &context.workspace;
         let mut mounts = self.python.mounts.clone();
         mounts.push(workspace.mount(!context.read_only));
+        mounts.extend(git.iter().map(|at| Mount::Covered { at: at.clone() }));
         // Isolated: no variable of Python's own is heeded. Compiled files would stand in the diff.
         let channel = CHANNEL.to_string();
         let options = ["-I", "-B", "-X", "utf8", "-c", BOOTSTRAP, channel.as_str()];
@@ -118,12 +133,50 @@ impl CodeExecution {
                 processes: 64,
                 file_bytes: 1 << 30,
                 output_bytes: MAX_OUTPUT,
-                disk_bytes: 1 << 30,
+                disk_bytes: LEAST_DISK,
                 ..Limits::default()
             },
             stdin: Vec::new(),
         }
     }
+}
+
+/// What a snippet may take on disk, in bytes, where its workspace's changes hold so much: a second one does not
+/// begin anew. A little is left, so that code can tidy up.
+fn disk_left(held: u64) -> u64 {
+    WORKSPACE_DISK.saturating_sub(held).clamp(LEAST_DISK, MOST_DISK)
+}
+
+/// The git directories that the code is to be kept from.
+async fn git_within(context: &ToolContext) -> Result<Vec<PathBuf>, String> {
+    let workspace = context.workspace.clone();
+    let found = tokio::task::spawn_blocking(move || workspace.git_within()).await;
+    found.map_err(|error| error.to_string())?
+}
+
+/// What the workspace's changes hold on disk; as much as can be where that can't be told.
+async fn held(context: &ToolContext) -> u64 {
+    let workspace = context.workspace.clone();
+    tokio::task::spawn_blocking(move || workspace.held()).await.unwrap_or(u64::MAX)
+}
+
+/// What is said of git directories that came to be while the code ran: whoever wrote one can have a program
+/// run by the next git command there.
+async fn made_since(context: &ToolContext, before: &[PathBuf]) -> String {
+    let top = &context.workspace.path;
+    let named = |path: &PathBuf| path.strip_prefix(top).unwrap_or(path).display().to_string();
+    let made = match git_within(context).await {
+        Ok(after) => after.iter().filter(|path| !before.contains(path)).map(named).collect(),
+        Err(error) => vec![format!("perhaps, since this failed: {error}")],
+    };
+    if made.is_empty() {
+        return String::new();
+    }
+    let made: Vec<String> = made.iter().take(MAX_NAMED).map(|name| format!("{name:?}")).collect();
+    format!(
+        "[a git repository was made: {}; run no git there before its config and hooks were looked at]\n",
+        made.join(", ")
+    )
 }
 
 fn keep(output: Arc<Mutex<Ring>>) -> crate::sandbox::LiveSink {
@@ -154,7 +207,7 @@ impl Tool for CodeExecution {
 
 /// One line on how it ended, then what it printed. A snippet that failed is an error: its worker is to
 /// look at it (contract C17).
-fn answer(exit: &JobExit, output: &Ring, seconds: u64) -> ToolOutput {
+fn answer(exit: &JobExit, made: &str, output: &Ring, seconds: u64) -> ToolOutput {
     let (how, is_error) = match exit.status {
         JobStatus::Exited(code) => (format!("exit {code}"), code != 0),
         JobStatus::Signalled(9) => {
@@ -165,10 +218,25 @@ fn answer(exit: &JobExit, output: &Ring, seconds: u64) -> ToolOutput {
             (format!("stopped after {seconds} seconds; its output so far follows"), true)
         }
         JobStatus::DiskLimit { held, .. } => {
-            (format!("stopped: it held {} MiB on disk", held >> 20), true)
+            let words =
+                "on disk; 1024 MiB are the most, and the workspace's changes may hold 2048 MiB";
+            (format!("stopped: it held {} MiB {words}", held >> 20), true)
         }
         JobStatus::Killed => ("stopped by the engine".to_owned(), true),
     };
-    let text = format!("[{how}]\n{}", output.read(0, true).text());
+    let text = format!("[{how}]\n{made}{}", output.read(0, true).text());
     ToolOutput { is_error, ..ToolOutput::ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_already_counts_against_the_disk() {
+        assert_eq!(disk_left(0), MOST_DISK);
+        assert_eq!(disk_left(WORKSPACE_DISK - (300 << 20)), 300 << 20);
+        assert_eq!(disk_left(WORKSPACE_DISK), LEAST_DISK);
+        assert_eq!(disk_left(u64::MAX), LEAST_DISK);
+    }
 }

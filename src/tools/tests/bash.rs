@@ -10,7 +10,10 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::jobs::{JobBook, JobLimits};
+use crate::model::LaneId;
 use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Mount, Network, SandboxError};
+use crate::tools::Jobs;
 use crate::tools::testing::Fixture;
 
 #[derive(Default)]
@@ -47,6 +50,33 @@ fn last(recorder: &Recorder) -> JobSpec {
 }
 
 // contract C4
+#[test]
+fn nothing_runs_or_is_looked_after_where_the_working_directory_is_gone() {
+    let (mut fixture, recorder) = recorded();
+    let book = JobBook::new(JobLimits::default());
+    let jobs = Jobs { table: book.open(&LaneId::of("one", 1)), book };
+    fixture.context.jobs = Some(jobs.clone());
+    let calls = [
+        ("run_bash", json!({"command": "ls"})),
+        ("run_bash", json!({"command": "ls", "background": true})),
+        ("bash_jobs", json!({"action": "list"})),
+    ];
+    let refused = |fixture: &Fixture| {
+        for (name, arguments) in &calls {
+            let said = fixture.refused(name, arguments.clone());
+            assert!(said.contains("the working directory") && said.contains("not there"), "{said}");
+        }
+    };
+    fixture.done("bash_jobs", json!({"action": "list"}));
+    let top = fixture.top().to_owned();
+    std::fs::rename(&top, top.with_file_name("moved")).unwrap();
+    refused(&fixture);
+    // Another directory of that name is not it.
+    std::fs::create_dir(&top).unwrap();
+    refused(&fixture);
+    assert!(recorder.jobs.lock().unwrap().is_empty() && jobs.table.list().is_empty());
+}
+
 // contract C18
 #[test]
 fn without_a_sandbox_nothing_runs() {

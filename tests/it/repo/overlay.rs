@@ -112,6 +112,27 @@ pub(super) fn diff(store: &Store, workspace: &Workspace) -> String {
 }
 
 #[test]
+fn what_a_workspaces_own_changes_take_on_disk_is_known_of_overlays() {
+    let fixture = Fixture::sample();
+    let yard = Yard::new(&fixture);
+    for (backend, store) in &yard.stores {
+        let workspace = lease(store);
+        let root = reach(&workspace);
+        let before = workspace.held();
+        fs::create_dir(root.join("new")).unwrap();
+        fs::write(root.join("new/big"), vec![1; 3 << 20]).unwrap();
+        std::os::unix::fs::symlink("/usr", root.join("new/link")).unwrap();
+        let grown = workspace.held() - before;
+        match backend {
+            Backend::Reflink | Backend::Copy => assert_eq!(grown, 0, "{backend:?}"),
+            _ => assert!((3 << 20..4 << 20).contains(&grown), "{backend:?}: {grown}"),
+        }
+        fs::remove_dir_all(root.join("new")).unwrap();
+        assert_eq!(workspace.held(), before);
+    }
+}
+
+#[test]
 fn every_kind_of_workspace_holds_the_base_and_nothing_is_left_of_it() {
     let fixture = Fixture::sample();
     let user = snapshot(&fixture.top());

@@ -369,7 +369,7 @@ fn engine(nonce: &str, system: System) -> std::process::Child {
 
 #[test]
 fn sigkill_of_the_engine_leaves_nothing() {
-    // contract C10 in part: the ceiling and the reap journal are open
+    // contract C10 in part: an engine that is killed
     for system in ALL {
         let nonce = nonce();
         let mut engine = engine(&nonce, system);
@@ -427,7 +427,7 @@ fn climb(mut pid: i32) -> Option<rustix::process::Pid> {
 
 #[test]
 fn engines_killed_at_random_points_leave_nothing() {
-    // contract C10 in part: the ceiling and the reap journal are open
+    // contract C10 in part: an engine that is killed
     let nonce = nonce();
     let mut pids = Vec::new();
     for round in 0..12 {

@@ -78,6 +78,33 @@ pub const ATTEMPTS: &[(&str, Control, Attempt)] = &[
         }
     }),
     ("push into a terminal", Never, push_into_terminal),
+    ("leave a set-user-id file, made so", Anyone, || made(libc::SYS_openat, 0o4755)),
+    ("leave a set-group-id file, made so", Anyone, || made(libc::SYS_openat, 0o2755)),
+    ("leave a set-user-id file, made by openat2", Anyone, || made(libc::SYS_openat2, 0o4755)),
+    ("leave a set-user-id file without a name first", Anyone, nameless),
+    ("leave a set-user-id file, made as a node", Anyone, || {
+        powerful(|at| call(libc::SYS_mknodat, [libc::AT_FDCWD.into(), at, 0o104_755, 0]))
+    }),
+    ("leave a set-user-id file by fchmod", Anyone, || {
+        changed(|file, _| call(libc::SYS_fchmod, [file, 0o4755, 0, 0]))
+    }),
+    ("leave a set-user-id file by fchmodat", Anyone, || {
+        changed(|_, at| call(libc::SYS_fchmodat, [libc::AT_FDCWD.into(), at, 0o6755, 0]))
+    }),
+    // The call is of Linux 6.6.
+    ("leave a set-user-id file by fchmodat2", Never, || {
+        changed(|_, at| call(452, [libc::AT_FDCWD.into(), at, 0o4755, 0]))
+    }),
+    ("leave a file with capabilities", Root, || {
+        // Version 2: `cap_sys_admin` permitted and effective.
+        let all: [u32; 5] = [0x0200_0001, 1 << 21, 0, 0, 0].map(u32::to_le);
+        let name = c"security.capability".as_ptr();
+        changed(|file, _| {
+            let (value, size) = (all.as_ptr(), size_of_val(&all));
+            // SAFETY: the name is a C string, and the value outlives the call.
+            said(unsafe { libc::syscall(libc::SYS_fsetxattr, file, name, value, size, 0) })
+        })
+    }),
 ];
 
 /// Makes one attempt when the process was started for that; else it proves nothing and does nothing.
@@ -190,6 +217,66 @@ fn by_handle() -> io::Result<()> {
     let at = std::fs::File::open("/usr")?;
     let fd = std::os::fd::AsRawFd::as_raw_fd(&at);
     call(libc::SYS_open_by_handle_at, [fd.into(), (&raw const handle) as i64, 0, 0])
+}
+
+/// Whether a call on a name in the shared directory leaves a file with more power than its user's there.
+fn powerful(make: impl FnOnce(i64) -> io::Result<()>) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let path = format!("{}/power{}", env("SHARED"), std::process::id());
+    let name = std::ffi::CString::new(path.as_str()).unwrap();
+    make(name.as_ptr() as i64)?;
+    let mode = std::fs::metadata(&path)?.mode();
+    let capable = {
+        // SAFETY: the names are C strings, and nothing is written through the null pointer.
+        unsafe {
+            libc::getxattr(name.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0)
+                > 0
+        }
+    };
+    std::fs::remove_file(&path)?;
+    if mode & 0o6000 != 0 || capable { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+/// Makes a file with this mode by `openat` or `openat2`.
+fn made(number: i64, mode: u64) -> io::Result<()> {
+    let flags = libc::O_CREAT | libc::O_WRONLY;
+    powerful(|at| {
+        if number == libc::SYS_openat2 {
+            let how = [flags as u64, mode, 0];
+            let (how, size) = (how.as_ptr() as i64, 24);
+            return call(number, [libc::AT_FDCWD.into(), at, how, size]);
+        }
+        call(number, [libc::AT_FDCWD.into(), at, flags.into(), mode.try_into().unwrap()])
+    })
+}
+
+/// Makes a file without a name, and gives it one.
+fn nameless() -> io::Result<()> {
+    let dir = std::ffi::CString::new(env("SHARED")).unwrap();
+    powerful(|at| {
+        let flags = libc::O_TMPFILE | libc::O_WRONLY;
+        // SAFETY: the names are C strings.
+        unsafe {
+            let file = libc::open(dir.as_ptr(), flags, 0o4755);
+            said(file.into())?;
+            let own = std::ffi::CString::new(format!("/proc/self/fd/{file}")).unwrap();
+            let here = libc::AT_FDCWD;
+            said(
+                libc::linkat(here, own.as_ptr(), here, at as *const _, libc::AT_SYMLINK_FOLLOW)
+                    .into(),
+            )
+        }
+    })
+}
+
+/// Makes a plain file, whose descriptor and name the change gets.
+fn changed(change: impl FnOnce(i64, i64) -> io::Result<()>) -> io::Result<()> {
+    powerful(|at| {
+        // SAFETY: the name is a C string.
+        let file = unsafe { libc::open(at as *const _, libc::O_CREAT | libc::O_RDWR, 0o644) };
+        said(file.into())?;
+        change(file.into(), at)
+    })
 }
 
 fn clone3() -> io::Result<()> {

@@ -141,6 +141,16 @@ pub const ATTEMPTS: &[(&str, Control, &str)] = &[
         "cp /usr/bin/id /tmp/id && chmod u+s /tmp/id && test \"$(/tmp/id -u)\" != \"$(id -u)\" && echo ESCAPED",
     ),
     (
+        "a set-user-id file left behind",
+        Anyone,
+        "cp /usr/bin/id \"$SHARED/u$$\" && chmod 4755 \"$SHARED/u$$\"; test -u \"$SHARED/u$$\" && echo ESCAPED",
+    ),
+    (
+        "a set-group-id file left behind",
+        Anyone,
+        "cp /usr/bin/id \"$SHARED/g$$\" && chmod 2755 \"$SHARED/g$$\"; test -g \"$SHARED/g$$\" && echo ESCAPED",
+    ),
+    (
         "a capability",
         Root,
         "grep -E 'Cap(Prm|Eff):' /proc/self/status | grep -qv 0000000000000000 && echo ESCAPED",
