@@ -255,7 +255,7 @@ const STARTS: [&str; 6] = [
 ];
 
 /// Who starts jobs, with which of those words, and what runs there. Nobody else does.
-const STARTERS: [(&str, &str, &str); 10] = [
+const STARTERS: [(&str, &str, &str); 11] = [
     (
         "gate/keeper/launch.rs",
         "launch.run(",
@@ -275,6 +275,7 @@ const STARTERS: [(&str, &str, &str); 10] = [
         ".start_open(",
         "the operator's own command, in the place that is the operator's",
     ),
+    ("pipeline/git.rs", "launch.run(", "`git --version`, of the git that is tried"),
     ("pipeline/python.rs", "launch.run(", "a line of the engine's, in the Python that is tried"),
     ("pipeline/checkup.rs", ".start_live(", "the doctor's own line, in the terminal that is tried"),
     ("selftest/crash.rs", "Engine::start(program", "this program itself, to be killed"),
@@ -310,7 +311,7 @@ fn joined(code: &str) -> String {
 }
 
 /// Who may hold what starts jobs: whoever passes it on to the places above. A further one has to be looked at.
-const HOLDERS: [&str; 14] = [
+const HOLDERS: [&str; 15] = [
     "cli/selftest.rs",
     "cli/tool.rs",
     "gate/keeper.rs",
@@ -319,6 +320,7 @@ const HOLDERS: [&str; 14] = [
     "jobs/table.rs",
     "pipeline/assemble.rs",
     "pipeline/checkup.rs",
+    "pipeline/git.rs",
     "pipeline/python.rs",
     "pipeline/work.rs",
     "selftest/canaries.rs",

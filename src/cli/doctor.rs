@@ -98,6 +98,11 @@ fn text(found: &Checkup, config: &Config, directories: &[Directory]) -> String {
     if found.toolchains.is_empty() {
         out.push_str("  none on PATH: gates can only use what the system has\n");
     }
+    let (works, said) = match &found.git {
+        Ok((program, version)) => (true, format!("{} {version}", program.display())),
+        Err(why) => (false, format!("{why}; no command of git's runs for models")),
+    };
+    let _ = writeln!(out, "  {} {:<22} {said}", mark(works), "git");
     out.push_str("terminals\n");
     let (works, said) = match &found.terminals {
         Ok(()) => (true, "commands of `bakeoff shell --pty` get their own".to_owned()),
@@ -168,6 +173,11 @@ fn as_json(found: &Checkup, config: &Config, directories: &[Directory]) -> serde
         "toolchains": found.toolchains.iter().map(|(name, program)| {
             serde_json::json!({ "name": name, "program": program.to_string_lossy() })
         }).collect::<Vec<_>>(),
+        "git": {
+            "program": found.git.as_ref().ok().map(|(program, _)| program.to_string_lossy()),
+            "version": found.git.as_ref().ok().map(|(_, version)| version),
+            "trouble": found.git.as_ref().err(),
+        },
         "terminals": { "works": found.terminals.is_ok(), "trouble": found.terminals.as_ref().err() },
         "code_execution": {
             "python": found.python.as_ref().ok().map(|program| program.to_string_lossy()),

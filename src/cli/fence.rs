@@ -7,7 +7,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::context::Context;
 use super::output::{tell, write_json, write_stdout};
 use super::{CliError, Exit};
-use crate::fence::{FenceOptions, Fencer, Keep, Untrusted, read_back};
+use crate::fence::{BLOCKS, FenceOptions, Fencer, Keep, Untrusted, read_back};
 use crate::journal::Runs;
 
 /// Fence standard input as a prompt would, and print the fence
@@ -21,7 +21,8 @@ pub struct Args {
     /// What the text is; brought to at most 64 characters of A-Z a-z 0-9 . _ / - and blanks
     #[arg(long, required_unless_present = "restore")]
     label: Option<String>,
-    /// A delimiter of the block around the fence (for example 'END MEMORY'); may be given more than once
+    /// One more delimiter of a block around the fence; may be given more than once. Those of prompts ('END MEMORY',
+    /// 'END USER MEMORY', 'END PRIOR RUNS', 'OPERATOR STEERING') always count
     #[arg(long = "delimiter", value_name = "TEXT")]
     delimiters: Vec<String>,
     /// The most bytes of neutralised text that are kept; cut first, fenced last
@@ -50,8 +51,9 @@ impl Args {
         }
         let fencer = Fencer::new(self.secret(context)?);
         let text = Untrusted::bytes(&self.label.unwrap_or_default(), &input);
-        let options =
-            FenceOptions { delimiters: self.delimiters, max_bytes: self.max, keep: Keep::Head };
+        let mut delimiters = self.delimiters;
+        delimiters.extend(BLOCKS.map(String::from));
+        let options = FenceOptions { delimiters, max_bytes: self.max, keep: Keep::Head };
         let fenced = fencer.fence_with(&text, &options);
         if self.json {
             write_json(&serde_json::json!({

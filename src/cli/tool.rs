@@ -15,7 +15,7 @@ use super::{CliError, Exit};
 use crate::config::{Config, Sources};
 use crate::jobs::{JobBook, JobLimits, RunScope, mint_token};
 use crate::model::LaneId;
-use crate::pipeline::{PipelineError, Survey, python};
+use crate::pipeline::{PipelineError, Survey, git, python};
 use crate::sandbox::{Launch, Launcher, Permit, Warden, WardenOptions};
 use crate::tools::{CodeExecution, Jobs, Registry, ToolContext, ToolOutput, open_workspace};
 use crate::worker::DelegateSubtask;
@@ -74,6 +74,15 @@ impl Args {
             let registry = match is_code {
                 true => registry.with(Arc::new(code(launcher.as_ref(), context).await?)),
                 false => registry,
+            };
+            let registry = match launcher.as_ref().filter(|_| name == "run_bash" || is_code) {
+                Some(launcher) => {
+                    let path =
+                        context.env.get(&OsString::from("PATH")).cloned().unwrap_or_default();
+                    let git = git::find(launcher, &path, &context.home).await;
+                    registry.with_git(git.map(|(git, _)| git))
+                }
+                None => registry,
             };
             let book = JobBook::new(JobLimits::default());
             let table = book.open(&LaneId::of("tool", 1));

@@ -168,8 +168,9 @@ fn verdict(
         (false, true) => fail(format!("{}, where the base passes", run.ending())),
         (false, false) => Verdict::Infra {
             reason: format!(
-                "{}, and the base fails this gate too: its output can't be compared, so it proves \
-                 nothing; mend the base or name a command that passes on it",
+                "{}, and the base fails this gate too: its output can't be compared test by \
+                 test, so it proves nothing; name a command whose tests are told apart (docs/gates.md), or \
+                 one that passes on the base",
                 run.ending()
             ),
         },

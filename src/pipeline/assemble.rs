@@ -14,6 +14,7 @@ use super::choosing::{Desks, admit, judging, patch_admit, weigh};
 use super::design::design;
 use super::estimate::counted_by_tokens;
 use super::frame::Frame;
+use super::git;
 use super::heal::Clinic;
 use super::layers::{Layers, lay};
 use super::memory::Memory;
@@ -362,13 +363,17 @@ impl Builder {
     /// The workers' tools but for the one that makes nested workers, which belongs to one worker run.
     async fn registry(&self) -> Result<Registry, PipelineError> {
         known_tools(&self.frame.tools)?;
-        let standard = Registry::standard();
+        let mut standard = Registry::standard();
+        let (path, home) = (&self.equipment.path, &self.equipment.home);
+        if let Some(launcher) = &self.sandbox.launcher {
+            let git = git::find(launcher, path, home).await;
+            standard = standard.with_git(git.map(|(git, _)| git));
+        }
         let wanted = self.frame.plan.workers.code
             && self.frame.tools.get(CodeExecution::NAME).copied().unwrap_or(true);
         let Some(launcher) = self.sandbox.launcher.as_ref().filter(|_| wanted) else {
             return Ok(standard);
         };
-        let (path, home) = (&self.equipment.path, &self.equipment.home);
         Ok(match python::find(launcher, path, home).await {
             Ok(python) => standard.with(Arc::new(CodeExecution::new(python))),
             Err(why) => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::python;
+use super::{git, python};
 use crate::jobs::mint_token;
 use crate::repo::{Spaces, Tried};
 use crate::sandbox::{
@@ -32,6 +32,8 @@ pub struct Checkup {
     pub toolchains: Vec<(String, PathBuf)>,
     /// Why a command of the operator's can't have a terminal (`shell --pty`), where that is so.
     pub terminals: Result<(), String>,
+    /// The git of `run_bash` and its version, or why no command of git's runs.
+    pub git: Result<(PathBuf, String), String>,
     /// The Python of `code_execution`, or why models are not offered that tool.
     pub python: Result<PathBuf, String>,
 }
@@ -45,14 +47,18 @@ pub async fn checkup(warden: &Warden, state: &Path, path: &OsStr, home: &Path) -
     let place = state.join("try");
     let spaces = Spaces::try_all(warden, &place, report.tier.can_mount());
     let _ = std::fs::remove_dir_all(&place);
-    let (python, terminals) = match Permit::grant(&report, false) {
+    let (python, git, terminals) = match Permit::grant(&report, false) {
         Ok(permit) => {
             let launcher = Launcher::new(warden.clone(), permit);
-            (python::find(&launcher, path, home).await, terminal(&launcher).await)
+            (
+                python::find(&launcher, path, home).await,
+                git::find(&launcher, path, home).await,
+                terminal(&launcher).await,
+            )
         }
         Err(_) => {
             let untried = || "not tried: no sandbox was proved".to_owned();
-            (Err(untried()), Err(untried()))
+            (Err(untried()), Err(untried()), Err(untried()))
         }
     };
     let probes = report.probes.iter();
@@ -65,6 +71,7 @@ pub async fn checkup(warden: &Warden, state: &Path, path: &OsStr, home: &Path) -
         workspace: spaces.backend().name(),
         toolchains: toolchain::discover(path, home).found,
         terminals,
+        git: git.map(|(git, version)| (git.program, version)),
         python: python.map(|python| python.program),
     }
 }

@@ -24,6 +24,7 @@ mod estimate;
 mod fingerprint;
 mod frame;
 mod gaps;
+pub mod git;
 mod heal;
 mod judging;
 mod kept;

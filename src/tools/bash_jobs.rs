@@ -107,6 +107,9 @@ async fn read(
     from: u64,
     wait: Duration,
 ) -> Result<ToolOutput, ToolOutput> {
+    // Past the end there is nothing to wait for, and nothing to go on from.
+    let (job, _) = jobs.table.read(id, from).ok_or_else(|| none(id))?;
+    let from = from.min(job.written);
     if !wait.is_zero() {
         jobs.table.wait(id, from, wait).await;
     }

@@ -18,7 +18,11 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use crate::repo::{Workspace, gitlinks};
 
 /// The most of a repository's own file that is read, in bytes.
-const MAX_READ: u64 = 1 << 20;
+const MAX_READ: u64 = 16 << 20;
+/// The most files that a configuration is read from, with all that it includes.
+const MAX_FILES: usize = 64;
+/// The most names that are overridden one by one: each is some words of git's environment.
+const MAX_NAMES: usize = 4096;
 /// The empty tree, which git knows without having it, by the repository's hash.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
@@ -138,8 +142,7 @@ impl GitPlace {
     }
 
     /// The environment for git.
-    pub(super) fn env(&self) -> Vec<(OsString, OsString)> {
-        let known = self.known();
+    pub(super) fn env(&self, known: &Known) -> Vec<(OsString, OsString)> {
         let empty_tree = if known.sha256 { EMPTY_TREE_SHA256 } else { EMPTY_TREE };
         let mut env = fixed_env();
         env.extend([
@@ -166,18 +169,73 @@ impl GitPlace {
         env
     }
 
-    /// What the repository's own files name. What can't be read names nothing: the other means hold.
-    fn known(&self) -> Known {
+    /// What the repository's own files name, with whatever they include, on whatever condition. Filters are known
+    /// from here alone where git is older than 2.41, which knows no `GIT_ATTR_SOURCE`.
+    ///
+    /// # Errors
+    /// When there is more than is read: what is not known can't be overridden.
+    pub(super) fn known(&self) -> Result<Known, String> {
         let mut known = Known::default();
-        for path in [self.common.join("config"), self.git_dir.join("config.worktree")] {
-            known.take_sections(&read_some(CWD, &path));
+        let mut waiting = vec![self.common.join("config"), self.git_dir.join("config.worktree")];
+        let mut seen = BTreeSet::new();
+        while let Some(path) = waiting.pop() {
+            if !seen.insert(path.clone()) {
+                continue;
+            }
+            let text = read_some(CWD, &path);
+            if seen.len() > MAX_FILES || text.len() as u64 >= MAX_READ {
+                return Err("the repository's configuration is too large, or includes too many files, to be looked through".to_owned());
+            }
+            known.take_sections(&text);
+            let dir = path.parent().unwrap_or(Path::new("/"));
+            waiting.extend(included(&text).map(|name| dir.join(name)));
         }
         known.take_sections(&self.modules);
         let attributes = read_some(CWD, &self.common.join("info/attributes"));
         let names = attributes.split_whitespace().filter_map(|word| word.strip_prefix("filter="));
         known.filters.extend(names.map(str::to_owned));
-        known
+        if known.filters.len() + known.submodules.len() + known.hooks.len() > MAX_NAMES {
+            return Err(
+                "the repository's configuration names too many filters, hooks or submodules"
+                    .to_owned(),
+            );
+        }
+        Ok(known)
     }
+}
+
+/// What files a configuration includes: the value of every key `path`. One that is no include does no harm. One
+/// below `~` is not there for git: the job's home is empty.
+fn included(text: &str) -> impl Iterator<Item = String> {
+    let lower = text.to_ascii_lowercase();
+    let keys: Vec<usize> = lower.match_indices("path").map(|(at, key)| at + key.len()).collect();
+    keys.into_iter().filter_map(|at| {
+        let value = text[at..].trim_start_matches([' ', '\t']).strip_prefix('=')?;
+        Some(unquoted(value)).filter(|path| !path.is_empty() && !path.contains('\0'))
+    })
+}
+
+/// A value as git reads it: quotes and escapes undone, without comments, over continued lines.
+fn unquoted(text: &str) -> String {
+    let (mut value, mut quoted) = (String::new(), false);
+    let mut chars = text.trim_start_matches([' ', '\t']).chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' => break,
+            '#' | ';' if !quoted => break,
+            '"' => quoted = !quoted,
+            '\\' => match chars.next() {
+                Some('\n') | None => {}
+                Some('\r') => drop(chars.next()),
+                Some('t') => value.push('\t'),
+                Some('n') => value.push('\n'),
+                Some('b') => value.push('\u{8}'),
+                Some(c) => value.push(c),
+            },
+            c => value.push(c),
+        }
+    }
+    value.trim_end().to_owned()
 }
 
 /// The beginning of a regular file, or nothing.
@@ -197,7 +255,7 @@ fn read_some(dir: impl AsFd, path: &Path) -> String {
 
 /// Names in a repository's own files.
 #[derive(Debug, Default)]
-struct Known {
+pub(super) struct Known {
     filters: BTreeSet<String>,
     submodules: BTreeSet<String>,
     /// Hooks that newer versions of git take from the configuration.
@@ -300,15 +358,19 @@ mod tests {
         std::fs::create_dir_all(git.join("info")).unwrap();
         std::fs::write(
             git.join("config"),
-            "[filter \"a=b.c\"]\nclean = x\n[Filter \"two\"] process = y\nrequired\n[filter.old]\n[core][filter \"q\\\"q\"]\n[hook \"h\"]\n",
+            "[filter \"a=b.c\"]\nclean = x\n[Filter \"two\"] process = y\nrequired\n[filter.old]\n[core][filter \"q\\\"q\"]\n[hook \"h\"]\n[include] path = more.cfg\n[includeIf \"gitdir:/nowhere\"]\n PATH = \"sub dir/e\\\nnd.cfg\" ; x\n",
         )
         .unwrap();
+        std::fs::create_dir(git.join("sub dir")).unwrap();
+        std::fs::write(git.join("more.cfg"), "[filter \"four\"]\n[include]\npath=config\n")
+            .unwrap();
+        std::fs::write(git.join("sub dir/end.cfg"), "[filter \"five\"]\n").unwrap();
         std::fs::write(git.join("info/attributes"), "* -filter\n*.x filter=three text\n").unwrap();
         std::fs::write(dir.path().join(".gitmodules"), "[submodule \"sub\"]\npath = sub\n")
             .unwrap();
         let space = crate::tools::open_workspace(dir.path()).unwrap();
         let place = GitPlace::of(&space).unwrap();
-        let env = place.env();
+        let env = place.env(&place.known().unwrap());
         let values: Vec<String> =
             env.iter().map(|(_, value)| value.to_string_lossy().into_owned()).collect();
         for key in [
@@ -316,6 +378,8 @@ mod tests {
             "filter.two.process",
             "filter.three.smudge",
             "filter.old.clean",
+            "filter.four.clean",
+            "filter.five.clean",
             "filter.q\"q.clean",
             "hook.h.enabled",
             "submodule.sub.ignore",
@@ -338,6 +402,8 @@ mod tests {
                 .count(),
             count
         );
+        std::fs::write(git.join("config"), " ".repeat(16 << 20)).unwrap();
+        assert!(place.known().is_err());
         let none = Workspace::borrowed(space.root, space.path, PathBuf::new());
         assert!(GitPlace::of(&none).is_none());
     }

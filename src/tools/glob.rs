@@ -50,7 +50,7 @@ impl Tool for Glob {
                 // A pattern counts from the directory that was asked for.
                 path.as_path().strip_prefix(top.as_path()).is_ok_and(|rest| matcher.is_match(rest))
             });
-            let paths: Vec<String> = hits.map(super::files::RelPath::display).collect();
+            let paths: Vec<String> = hits.map(super::files::RelPath::listed).collect();
             Ok(ToolOutput::ok(answer(&arguments.pattern, &paths, &found)))
         })
     }

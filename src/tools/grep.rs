@@ -155,7 +155,7 @@ impl Lines {
             return;
         }
         let before = self.matches;
-        let sink = FileSink { lines: self, path: path.display(), begun: false };
+        let sink = FileSink { lines: self, path: path.listed(), begun: false };
         // An error here is a line that is longer than the heap limit: what was found before it counts.
         let _ = searcher.search_file(matcher, &file, sink);
         if self.matches > before {
@@ -186,8 +186,10 @@ impl Lines {
                 .push_str("[the tree is too large: a part of it was not searched; give a path]\n");
         }
         if found.secrets > 0 {
+            let (files, were) =
+                if found.secrets == 1 { ("file", "was") } else { ("files", "were") };
             self.text
-                .push_str(&format!("[{} files of secrets were not searched]\n", found.secrets));
+                .push_str(&format!("[{} {files} of secrets {were} not searched]\n", found.secrets));
         }
         self.text
     }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::files::{Entry, EntryKind, Files};
+use super::files::{Entry, EntryKind, Files, listed};
 use super::read_file::refused;
 use super::{Tool, ToolContext, ToolOutput, args, blocking};
 use crate::model::chat::ToolSpec;
@@ -52,11 +52,7 @@ impl Tool for ListDir {
 }
 
 fn line(entry: &Entry) -> String {
-    let name = match entry.name.to_str() {
-        Some(name) if !name.chars().any(char::is_control) => name.to_owned(),
-        // Not a name that a tool call could give back: it is shown escaped, and said to be so.
-        _ => format!("{:?} (not usable as an argument)", entry.name),
-    };
+    let name = listed(&entry.name);
     match &entry.kind {
         EntryKind::File(bytes) => format!("{name}  {bytes}"),
         EntryKind::Directory => format!("{name}/"),

@@ -1,5 +1,8 @@
 //! The tool `read_file`: a text file's exact bytes, whole or a range of lines.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,6 +46,12 @@ impl Tool for ReadFile {
             let arguments: Arguments = args::parse("read_file", arguments)?;
             let files = Files::new(&context.workspace);
             let path = files.locate(&arguments.path).map_err(refused)?;
+            if let (Some(first), last) = (arguments.start_line, arguments.end_line) {
+                let (file, bytes) = files.open(&path).map_err(refused)?;
+                if bytes > MAX_FILE_BYTES {
+                    return stream(&path, file, first, last);
+                }
+            }
             let body = files.read(&path, MAX_FILE_BYTES).map_err(refused)?;
             let text = match std::str::from_utf8(&body) {
                 Ok(text) => text,
@@ -100,6 +109,59 @@ fn show(
         return Ok(ToolOutput::ok(part));
     }
     Ok(ToolOutput::ok(format!("[{path}: lines {first} to {last} of {total}]\n{part}")))
+}
+
+/// Lines of a file that is too large to be held: read from its beginning, and no further than they go.
+fn stream(
+    path: &RelPath,
+    file: File,
+    first: u64,
+    last: Option<u64>,
+) -> Result<ToolOutput, ToolOutput> {
+    let name = path.display();
+    let failed =
+        |error: std::io::Error| ToolOutput::refused(format!("{name:?} can't be read: {error}"));
+    if first == 0 || last.is_some_and(|last| last < first) {
+        return Err(ToolOutput::refused(format!(
+            "{name:?}: lines count from 1, and end_line is not below start_line"
+        )));
+    }
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    for line in 1..first {
+        if reader.skip_until(b'\n').map_err(failed)? == 0 {
+            let lines = line - 1;
+            return Err(ToolOutput::refused(format!(
+                "{name:?} has {lines} lines; line {first} can't be shown"
+            )));
+        }
+    }
+    let mut body = Vec::new();
+    let mut shown = first - 1;
+    while last.is_none_or(|last| shown < last) && body.len() <= MAX_BODY {
+        // One more than is shown, so that a line that is cut is known to be.
+        let room = (MAX_BODY + 1).saturating_sub(body.len()) as u64;
+        if reader.by_ref().take(room).read_until(b'\n', &mut body).map_err(failed)? == 0 {
+            break;
+        }
+        shown += 1;
+    }
+    if shown < first {
+        return Err(ToolOutput::refused(format!(
+            "{name:?} has {shown} lines; line {first} can't be shown"
+        )));
+    }
+    let cut = body.len() > MAX_BODY;
+    body.truncate(MAX_BODY);
+    let text = match std::str::from_utf8(&body) {
+        Ok(text) => text,
+        // What the cut has split is no fault of the file's.
+        Err(error) if cut && error.error_len().is_none() => {
+            std::str::from_utf8(&body[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(error) => return Err(not_text(path, &body, error.valid_up_to())),
+    };
+    let more = if cut { format!("; the rest is left out in line {shown}") } else { String::new() };
+    Ok(ToolOutput::ok(format!("[{name}: lines {first} to {shown} of a large file{more}]\n{text}")))
 }
 
 /// Head and tail of a long text, each under a notice of its own, so that neither is changed.

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::model::chat::ToolSpec;
 use crate::model::clip;
+use crate::sandbox::toolchain::Git;
 
 /// The most bytes of an answer, whatever the tool: its own cap is lower, this one is the backstop.
 pub const MAX_OUTPUT: usize = 96 * 1024;
@@ -42,7 +43,7 @@ impl Registry {
             Arc::new(EditFile),
             Arc::new(MultiEdit),
             Arc::new(ApplyPatch),
-            Arc::new(RunBash),
+            Arc::new(RunBash::default()),
             Arc::new(BashJobs),
             Arc::new(Submit),
         ])
@@ -72,6 +73,16 @@ impl Registry {
         let last = self.specs.iter().position(|spec| spec.name == SUBMIT);
         tools.insert(last.unwrap_or(tools.len()), tool);
         Self::of(tools)
+    }
+
+    /// The same tools, of which `run_bash` takes this git, or tells why there is none.
+    #[must_use]
+    pub fn with_git(&self, git: Result<Git, String>) -> Self {
+        let run_bash: Arc<dyn Tool> = Arc::new(RunBash::with_git(git));
+        let is_it = |spec: &ToolSpec| spec.name == "run_bash";
+        let tools = self.tools.iter().zip(self.specs.iter());
+        let tools = tools.map(|(tool, spec)| if is_it(spec) { &run_bash } else { tool });
+        Self::of(tools.cloned().collect())
     }
 
     /// The same tools, each of which makes use of all of them.

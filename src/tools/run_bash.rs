@@ -22,6 +22,7 @@ use crate::jobs::{Order, Watch};
 use crate::model::chat::ToolSpec;
 use crate::model::clip;
 use crate::repo::Workspace;
+use crate::sandbox::toolchain::Git;
 use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network};
 
 /// How long a command may take.
@@ -73,8 +74,18 @@ impl Command {
 }
 
 /// Runs an inspection command.
-#[derive(Debug)]
-pub struct RunBash;
+#[derive(Debug, Default)]
+pub struct RunBash {
+    /// The git that runs, or why none may; without either the one of the job's `PATH`.
+    git: Option<Result<Git, String>>,
+}
+
+impl RunBash {
+    /// With the git that was found, or why there is none.
+    pub fn with_git(git: Result<Git, String>) -> Self {
+        Self { git: Some(git) }
+    }
+}
 
 impl Tool for RunBash {
     fn spec(&self) -> ToolSpec {
@@ -82,7 +93,7 @@ impl Tool for RunBash {
     }
 
     fn call<'a>(&'a self, context: &'a ToolContext, arguments: Value) -> BoxFuture<'a, ToolOutput> {
-        async move { run(context, arguments).await.unwrap_or_else(|refusal| refusal) }.boxed()
+        async move { run(context, arguments, self.git.as_ref()).await.unwrap_or_else(|refusal| refusal) }.boxed()
     }
 }
 
@@ -95,10 +106,14 @@ fn description() -> String {
     )
 }
 
-async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, ToolOutput> {
+async fn run(
+    context: &ToolContext,
+    arguments: Value,
+    git: Option<&Result<Git, String>>,
+) -> Result<ToolOutput, ToolOutput> {
     let arguments: Arguments = args::parse("run_bash", arguments)?;
     need_directory(context)?;
-    let spec = prepare(context, &arguments).map_err(|why| {
+    let mut spec = prepare(context, &arguments).map_err(|why| {
         ToolOutput::refused(format!("refused: {why}. Nothing was run. run_bash takes inspection commands only; to change files use the file tools"))
     })?;
     let Some(launch) = &context.launch else {
@@ -106,13 +121,45 @@ async fn run(context: &ToolContext, arguments: Value) -> Result<ToolOutput, Tool
             "refused: no sandbox, no execution; use read_file, list_dir, glob and grep instead",
         ));
     };
+    let is_recursive = spec.argv.iter().any(|word| word == "--exclude-dir=.git");
+    let tells_addresses = tells_addresses(&spec);
     if arguments.background == Some(true) {
+        if tells_addresses {
+            let why =
+                "refused: git remote with addresses can't run in the background. Nothing was run";
+            return Err(ToolOutput::refused(why));
+        }
+        use_git(&mut spec, git)?;
         return start(context, &**launch, spec, arguments);
     }
+    use_git(&mut spec, git)?;
     match launch.run(spec, &context.cancel).await {
+        Ok(exit) if tells_addresses => {
+            let output = answer(&exit);
+            Ok(ToolOutput { text: without_passwords(&output.text), ..output })
+        }
+        Ok(exit) if is_recursive => {
+            let output = answer(&exit);
+            Ok(ToolOutput {
+                text: format!("{}\n{}", output.text.trim_end(), allow::LEFT_OUT),
+                ..output
+            })
+        }
         Ok(exit) => Ok(answer(&exit)),
         Err(error) => Err(ToolOutput::refused(format!("the command was not run: {error}"))),
     }
+}
+
+/// Puts the git that was found in place of the name.
+fn use_git(spec: &mut JobSpec, git: Option<&Result<Git, String>>) -> Result<(), ToolOutput> {
+    let (Some(git), true) = (git, spec.argv[0] == "git") else { return Ok(()) };
+    let git = git.as_ref().map_err(|why| {
+        ToolOutput::refused(format!("refused: no git can run here: {why}. Nothing was run"))
+    })?;
+    spec.argv[0] = git.program.clone().into_os_string();
+    // What the command looks at comes after, so that it is seen wherever it stands.
+    spec.mounts.splice(0..0, git.mounts.iter().cloned());
+    Ok(())
 }
 
 /// Starts a command that passed as a background job (contract C1). It is the same job: one list of
@@ -225,7 +272,8 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
         Some(git) => {
             workspace.ready_for_git().map_err(|error| error.to_string())?;
             let place = GitPlace::of(workspace).ok_or("the workspace is in no git repository")?;
-            env.extend(place.env());
+            let known = place.known()?;
+            env.extend(place.env(&known));
             mounts = git_mounts(workspace, &place, git);
             // A call works on its workspace alone, also where git would take the whole working tree.
             if allowed.whole {
@@ -300,6 +348,28 @@ fn writable(path: &Path) -> Mount {
     Mount::ReadWrite { from: path.clone(), at: path }
 }
 
+/// Whether a command prints addresses of remotes, which may hold a name and a password.
+fn tells_addresses(spec: &JobSpec) -> bool {
+    spec.argv.first().is_some_and(|program| program == "git")
+        && spec.argv.get(2).is_some_and(|name| name == "remote")
+}
+
+/// Takes what stands between `://` and the last `@` of an address out of a text.
+fn without_passwords(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    for word in text.split_inclusive(char::is_whitespace) {
+        match (word.find("://"), word.rfind('@')) {
+            (Some(scheme), Some(at)) if scheme + 3 < at => {
+                masked.push_str(&word[..scheme + 3]);
+                masked.push_str("[masked]");
+                masked.push_str(&word[at..]);
+            }
+            _ => masked.push_str(word),
+        }
+    }
+    masked
+}
+
 /// One line on how it ended, then its output.
 fn answer(exit: &JobExit) -> ToolOutput {
     let (how, is_error) = match exit.status {
@@ -319,4 +389,24 @@ fn answer(exit: &JobExit) -> ToolOutput {
     };
     let body = clip(&String::from_utf8_lossy(&exit.output), MAX_OUTPUT).text;
     ToolOutput { is_error, ..ToolOutput::ok(format!("[{how}{dropped}]\n{body}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_of_addresses_are_masked() {
+        for (text, masked) in [
+            (
+                "origin\thttps://me:s3c@h.example/r (fetch)\n",
+                "origin\thttps://[masked]@h.example/r (fetch)\n",
+            ),
+            ("https://me:a@b@h/r@v1\n", "https://[masked]@v1\n"),
+            ("git@h.example:me/r.git\n", "git@h.example:me/r.git\n"),
+            ("https://h.example/r\n", "https://h.example/r\n"),
+        ] {
+            assert_eq!(without_passwords(text), masked);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! A matter of policy, not of containment: a worker's workspace holds only what the base commit holds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Whole names, in lower case.
@@ -91,32 +91,49 @@ fn is_secret_name(name: &str) -> bool {
     NAMES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending) && name != *ending)
 }
 
-/// The patterns as `grep`'s `--exclude` and git's pathspecs take them.
+/// The names as patterns (`*`, `?`, `[!…]`) of a file's own name, in lower case: exactly those that
+/// [`is_secret`] knows.
 pub fn exclude_patterns() -> impl Iterator<Item = String> {
     let names = NAMES.iter().map(|name| (*name).to_owned());
-    names.chain(ENDINGS.iter().map(|ending| format!("*{ending}"))).chain(no_samples())
+    names.chain(ENDINGS.iter().map(|ending| format!("?*{ending}"))).chain(env_patterns())
 }
 
-/// `.env.*` but for the samples, in patterns that know no exception: for each part of samples that can stand at
-/// a name's end, what has there another letter before it than a sample has, and what is this part alone.
-fn no_samples() -> impl Iterator<Item = String> {
-    let ends = |sample: &&'static str| {
-        let sample = *sample;
-        (1..=sample.len()).map(move |at| (&sample[at..], &sample[at - 1..at]))
-    };
-    let mut before: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (end, letter) in SAMPLES.iter().flat_map(ends) {
-        before.entry(end).or_default().insert(letter);
-    }
-    before.into_iter().flat_map(|(end, letters)| {
+/// The directories all of whose files count, in lower case.
+pub fn exclude_directories() -> impl Iterator<Item = &'static str> {
+    DIRECTORIES.iter().copied()
+}
+
+/// Directories of which one file counts, with that file, in lower case.
+pub fn exclude_pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PAIRS.iter().copied()
+}
+
+/// `.env.…` but for samples. Patterns have no "not", so that the endings are told apart letter by letter from the
+/// last: what goes on as no sample does is a secret.
+fn env_patterns() -> impl Iterator<Item = String> {
+    let tails = SAMPLES.iter().flat_map(|sample| (1..=sample.len()).map(|at| &sample[at..]));
+    let tails: BTreeSet<&str> = tails.filter(|tail| !SAMPLES.contains(tail)).collect();
+    tails.into_iter().flat_map(|tail| {
+        let before = |sample: &&str| sample.strip_suffix(tail)?.chars().next_back();
+        let letters: BTreeSet<char> = SAMPLES.iter().filter_map(before).collect();
         let letters: String = letters.into_iter().collect();
-        [format!(".env.*[!{letters}]{end}"), format!(".env.{end}")]
+        [format!(".env.{tail}"), format!(".env.*[!{letters}]{tail}")]
     })
 }
 
-/// The directories as `grep`'s `--exclude-dir` takes them.
-pub fn exclude_directories() -> impl Iterator<Item = &'static str> {
-    DIRECTORIES.iter().copied()
+/// A pattern that takes letters in either case, for programs that heed it.
+pub fn in_any_case(pattern: &str) -> String {
+    let mut written = String::new();
+    let mut in_set = false;
+    for c in pattern.chars() {
+        in_set = (in_set || c == '[') && c != ']';
+        match (c.is_ascii_alphabetic(), in_set) {
+            (true, true) => written.extend([c, c.to_ascii_uppercase()]),
+            (true, false) => written.extend(['[', c, c.to_ascii_uppercase(), ']']),
+            (false, _) => written.push(c),
+        }
+    }
+    written
 }
 
 #[cfg(test)]
@@ -171,6 +188,43 @@ mod tests {
             "docs/.pem",
         ] {
             assert!(!is_secret(Path::new(path)), "{path}");
+        }
+    }
+
+    /// The patterns say of every name what `is_secret` says of it.
+    #[test]
+    fn patterns_and_names_agree() {
+        let patterns: Vec<globset::GlobMatcher> = exclude_patterns()
+            .map(|pattern| globset::Glob::new(&in_any_case(&pattern)).unwrap().compile_matcher())
+            .collect();
+        let mut names: Vec<String> = NAMES.iter().map(|name| (*name).to_owned()).collect();
+        for ending in ENDINGS {
+            names.extend([(*ending).to_owned(), format!("x{ending}"), format!("x{ending}.rs")]);
+        }
+        let suffixes = [
+            "",
+            "local",
+            "e",
+            "le",
+            "xample",
+            "te",
+            "late",
+            "production.local",
+            "examples",
+            "t",
+            "st",
+        ];
+        for suffix in suffixes.iter().chain(SAMPLES) {
+            names.extend([
+                format!(".env.{suffix}"),
+                format!(".env.my-{suffix}"),
+                format!(".env{suffix}"),
+            ]);
+        }
+        names.extend(["main.rs", "env", "config.json", "hosts.yml"].map(str::to_owned));
+        for name in names.iter().flat_map(|name| [name.clone(), name.to_uppercase()]) {
+            let found = patterns.iter().any(|pattern| pattern.is_match(&name));
+            assert_eq!(found, is_secret(Path::new(&name)), "{name}");
         }
     }
 }

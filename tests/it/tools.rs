@@ -53,6 +53,8 @@ const WEAKENED: [&str; 5] = [
 /// so that git's own hardening is what is tested. With `hardened` off only the command's words are kept.
 struct Bare {
     hardened: bool,
+    /// Git as if it were older than 2.41.
+    old: bool,
 }
 
 impl Launch for Bare {
@@ -66,7 +68,8 @@ impl Launch for Bare {
         let words = spec.argv[1..].iter().filter(|word| self.hardened || weak(word));
         command.args(words).current_dir(&spec.cwd).env_clear();
         let kept = |key: &OsString| self.hardened || !key.to_string_lossy().starts_with("GIT_");
-        command.envs(spec.env.iter().filter(|(key, _)| kept(key)).cloned());
+        let known = |key: &OsString| !self.old || key != "GIT_ATTR_SOURCE";
+        command.envs(spec.env.iter().filter(|(key, _)| kept(key) && known(key)).cloned());
         let output = command.stdin(Stdio::null()).output().unwrap();
         let status = JobStatus::Exited(output.status.code().unwrap_or(-1));
         let output = [output.stdout, output.stderr].concat();
@@ -193,8 +196,9 @@ async fn hostile_repository(bench: &Bench) -> (Vec<String>, String) {
 #[tokio::test]
 async fn a_hostile_repository_starts_nothing() {
     let sandboxed = Bench::new().await;
-    let bare = Bench::with(Arc::new(Bare { hardened: true }));
-    for bench in [sandboxed, bare] {
+    let bare = Bench::with(Arc::new(Bare { hardened: true, old: false }));
+    let old = Bench::with(Arc::new(Bare { hardened: true, old: true }));
+    for bench in [sandboxed, bare, old] {
         let (failures, fired) = hostile_repository(&bench).await;
         assert!(failures.is_empty(), "{}", failures.join("\n"));
         assert!(fired.is_empty(), "{fired}");
@@ -204,12 +208,14 @@ async fn a_hostile_repository_starts_nothing() {
 /// The same rows do start things without the hardening, so that the test above can fail.
 #[tokio::test]
 async fn the_hostile_repository_is_hostile() {
-    let (_, fired) = hostile_repository(&Bench::with(Arc::new(Bare { hardened: false }))).await;
+    let (_, fired) =
+        hostile_repository(&Bench::with(Arc::new(Bare { hardened: false, old: false }))).await;
     for name in [
         "fsmonitor",
         "extdiff",
         "textconv",
         "clean",
+        "included",
         "gpg",
         "subfsmonitor",
         "hook-post-index-change",
@@ -222,7 +228,7 @@ async fn the_hostile_repository_is_hostile() {
 /// `git rm` would start git in it. They pass over it.
 #[tokio::test]
 async fn git_is_not_started_in_a_repository_within() {
-    let bench = Bench::with(Arc::new(Bare { hardened: true }));
+    let bench = Bench::with(Arc::new(Bare { hardened: true, old: false }));
     let (space, mark) = (bench.path("space"), bench.path("mark"));
     let sub = space.join("sub");
     std::fs::create_dir_all(&sub).unwrap();
@@ -334,4 +340,49 @@ async fn staging_writes_the_index_and_nothing_else() {
     bench.run(&space, json!({"command": "git restore --staged .env.example"})).await;
     assert!(!staged(bench.run(&space, json!({"command": "git status --short"})).await.text));
     assert!(space.join(".env.example").exists());
+}
+
+/// Searches by `grep -r` and `git grep` pass over what the policy calls a secret and over nothing else that is in doubt.
+#[tokio::test]
+async fn searches_know_secrets_as_the_policy_does() {
+    let bench = Bench::new().await;
+    let space = bench.path("space");
+    script("make_fixture.sh", &[&space]);
+    let secrets = [
+        ".docker/config.json",
+        ".kube/config",
+        "gh/hosts.yml",
+        "x/.ENV",
+        "srv.PEM",
+        ".env.local",
+        ".env.te",
+    ];
+    let shown = [".env.example", ".env.my-sample", "gh/other.yml", "docs/config.json", "x.pem.md"];
+    for name in secrets.iter().chain(&shown) {
+        let path = space.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "needle99\n").unwrap();
+    }
+    crate::support::place::git(&space, &["add", "-A", "-f"]);
+    for line in
+        ["grep -rl needle99 .", "git grep -l needle99", "git diff --cached --name-only -- '*'"]
+    {
+        let text = bench.run(&space, json!({"command": line})).await.text;
+        for name in secrets {
+            assert!(!text.contains(name), "{line} shows {name}: {text}");
+        }
+        for name in shown {
+            assert!(text.contains(name), "{line} passes over {name}: {text}");
+        }
+        assert_eq!(text.contains("were not searched]"), line.starts_with("grep"), "{line}: {text}");
+    }
+    let remote = ["remote", "add", "origin", "https://me:s3cret@h.invalid/r.git"];
+    crate::support::place::git(&space, &remote);
+    for line in ["git remote -v", "git remote get-url origin"] {
+        let text = bench.run(&space, json!({"command": line})).await.text;
+        assert!(
+            text.contains("https://[masked]@h.invalid/r.git") && !text.contains("s3cret"),
+            "{text}"
+        );
+    }
 }

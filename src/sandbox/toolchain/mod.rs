@@ -6,6 +6,7 @@
 //! directories needs no mount.
 
 mod caches;
+mod git;
 mod go;
 mod node;
 mod python;
@@ -14,6 +15,7 @@ mod rust;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+pub use git::{Git, discover_git};
 pub use python::{Python, discover_python};
 
 use super::job::Mount;

@@ -6,8 +6,9 @@ use super::{Allowed, Place};
 use crate::tools::secrets;
 
 const LS: Grammar = Grammar {
+    instead: &[("-L -H --dereference", "ls -l shows where a link leads; name the target itself")],
     flags: &[
-        "-a -A -l -1 -h -t -r -R -S -d -F -p -i -s -n -o -g -G -m -x -C -U -u -c -X -v -b -q -Q -N -k",
+        "-a -A -l -1 -h -t -r -R -S -d -F -p -i -s -n -o -g -G -m -x -C -U -u -c -X -v -b -q -Q -N -k -Z",
         "--all --almost-all --human-readable --reverse --recursive --directory --inode --size --no-group",
         "--group-directories-first --full-time --numeric-uid-gid --file-type --escape --literal --quote-name",
     ],
@@ -24,7 +25,7 @@ const LS: Grammar = Grammar {
             Kind::OneOf(&["long", "single-column", "commas", "across", "vertical", "verbose"]),
         ),
         ("--indicator-style", Kind::OneOf(&["none", "slash", "file-type", "classify"])),
-        ("-w --width", Kind::Number),
+        ("-w --width -T --tabsize", Kind::Number),
     ]],
     optional: &[&[
         ("--color", Kind::OneOf(&["never", "auto"])),
@@ -80,8 +81,13 @@ const UNIQ: Grammar = Grammar {
 /// `-f` and `--exclude-from` read other files, `-R` follows links, `-D` and `-d` open devices, `-P` has
 /// expressions that never end.
 const GREP: Grammar = Grammar {
+    instead: &[
+        ("-R --dereference-recursive", "it follows links out of the tree: use -r"),
+        ("-P --perl-regexp", "its expressions may never end: use -E"),
+        ("-f --file", "give patterns with -e"),
+    ],
     flags: &[
-        "-n -i -v -c -l -L -o -w -x -r -H -h -s -q -E -F -G -I -a -b -T -z -Z",
+        "-n -i -v -c -l -L -o -w -x -r -H -h -s -q -E -F -G -I -a -b -T -z -Z -y",
         "--line-number --ignore-case --no-ignore-case --invert-match --count --files-with-matches",
         "--files-without-match --only-matching --word-regexp --line-regexp --recursive --with-filename",
         "--no-filename --no-messages --quiet --silent --extended-regexp --fixed-strings --basic-regexp",
@@ -100,22 +106,36 @@ const GREP: Grammar = Grammar {
 
 const PWD: Grammar = Grammar { flags: &["-L -P --logical --physical"], ..BARE };
 
+/// The plain commands that have options.
+pub(super) const GRAMMARS: &[(&str, Grammar)] = &[
+    ("ls", LS),
+    ("cat", CAT),
+    ("head", HEAD),
+    ("tail", TAIL),
+    ("wc", WC),
+    ("sort", SORT),
+    ("uniq", UNIQ),
+    ("grep", GREP),
+    ("pwd", PWD),
+    ("true", BARE),
+];
+
 /// Checks a plain command.
 pub(super) fn check(name: &str, words: &[String], place: &Place<'_>) -> Result<Allowed, String> {
-    let (grammar, least, most) = match name {
-        "ls" => (LS, 0, 64),
-        "cat" => (CAT, 1, 64),
-        "head" => (HEAD, 1, 64),
-        "tail" => (TAIL, 1, 64),
-        "wc" => (WC, 1, 64),
-        "sort" => (SORT, 1, 64),
-        // A second operand is a file that uniq writes.
-        "uniq" => (UNIQ, 1, 1),
+    match name {
         "grep" => return grep(words, place),
-        "pwd" => (PWD, 0, 0),
-        "true" => (BARE, 0, 0),
         "echo" => return echo(words),
-        other => return Err(format!("{other:?} is not one of the commands")),
+        _ => {}
+    }
+    let Some((_, grammar)) = GRAMMARS.iter().find(|(known, _)| *known == name) else {
+        return Err(format!("{name:?} is not one of the commands"));
+    };
+    let (least, most) = match name {
+        "pwd" | "true" => (0, 0),
+        "ls" => (0, 64),
+        // A second operand is a file that uniq writes.
+        "uniq" => (1, 1),
+        _ => (1, 64),
     };
     let parsed = grammar.parse(words, place).map_err(|why| format!("{name}: {why}"))?;
     count(name, parsed.operands.len(), least, most)?;
@@ -156,15 +176,27 @@ fn insert_options(
     allowed.argv.splice(at..at, options);
 }
 
-/// Words and `-n`: `-e` writes control characters.
+/// Words and `-n`: `-e` writes control characters. Any other word is text, whatever it begins with.
 fn echo(words: &[String]) -> Result<Allowed, String> {
     let texts = words.strip_prefix(&["-n".to_owned()]).unwrap_or(words);
-    if let Some(option) = texts.iter().find(|word| word.starts_with('-')) {
+    let acts = |word: &&String| {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        let option = !letters.is_empty() && letters.chars().all(|c| "neE".contains(c));
+        option || ["--help", "--version"].contains(&word.as_str())
+    };
+    if let Some(option) = texts.iter().find(acts) {
         return Err(format!("echo: the option {option} is not on the list"));
     }
     let argv = std::iter::once("echo".to_owned()).chain(words.iter().cloned());
     Ok(Allowed { argv: argv.collect(), paths: Vec::new(), git: None, whole: false })
 }
+
+/// What stands in for a directory and a file in it, which grep can't leave out together: the rarer one.
+const PAIRED_DIRECTORIES: [&str; 2] = [".docker", ".kube"];
+const PAIRED_FILE: &str = "hosts.yml";
+/// What the answer to a recursive search says, because more is left out than secrets.
+pub(in crate::tools) const LEFT_OUT: &str =
+    "[files of secrets, .docker, .kube and hosts.yml were not searched]";
 
 /// A pattern, then files; a recursive search passes over `.git` and secrets.
 fn grep(words: &[String], place: &Place<'_>) -> Result<Allowed, String> {
@@ -178,9 +210,11 @@ fn grep(words: &[String], place: &Place<'_>) -> Result<Allowed, String> {
         allowed.paths.push(place.path(operand, true)?);
     }
     if recursive {
-        let files = secrets::exclude_patterns().map(|pattern| format!("--exclude={pattern}"));
-        let directories =
-            secrets::exclude_directories().map(|name| format!("--exclude-dir={name}"));
+        let any = |name: &str| secrets::in_any_case(name);
+        let files = secrets::exclude_patterns().chain([PAIRED_FILE.to_owned()]);
+        let files = files.map(|pattern| format!("--exclude={}", any(&pattern)));
+        let directories = secrets::exclude_directories().chain(PAIRED_DIRECTORIES);
+        let directories = directories.map(|name| format!("--exclude-dir={}", any(name)));
         let options: Vec<String> =
             files.chain(directories).chain(["--exclude-dir=.git".to_owned()]).collect();
         insert_options(&mut allowed, &parsed, options);

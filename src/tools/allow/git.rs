@@ -38,11 +38,16 @@ pub(in crate::tools) enum Operands {
     PatternThenRevisionsOrPaths,
     /// Patterns of names of references.
     Patterns,
+    /// The same objects, but first no word that is another verb of the subcommand.
+    NoVerbThenRevisions,
     /// `HEAD`, then paths.
     HeadThenPathspecs,
     /// Paths; one of these options has to be there, because without it files are written.
     StagedPathspecs(&'static [&'static str]),
 }
+
+/// Verbs of `git reflog` that it does not run. What runs is `reflog show` anyway: these say so at once.
+const REFLOG_VERBS: [&str; 6] = ["expire", "delete", "drop", "exists", "list", "write"];
 
 /// A subcommand that runs.
 #[derive(Clone, Copy, Debug)]
@@ -70,13 +75,19 @@ impl Subcommand {
     pub(in crate::tools) fn title(&self) -> String {
         self.name.join(" ")
     }
+
+    /// Whether it prints what files hold, of paths that are patterns.
+    fn shows_contents(&self) -> bool {
+        ["diff", "diff-index", "diff-files", "diff-tree", "log", "show", "reflog"]
+            .contains(&self.name[0])
+    }
 }
 
 /// Checks the words after `git`.
 pub(super) fn check(tokens: &[Token], place: &Place<'_>) -> Result<Allowed, String> {
     // The one option before a subcommand that changes nothing: no pager ever runs.
     let tokens = match tokens.split_first() {
-        Some((first, rest)) if first.text == "--no-pager" => rest,
+        Some((first, rest)) if first.text == "--no-pager" || first.text == "-P" => rest,
         _ => tokens,
     };
     if let [only] = tokens
@@ -155,6 +166,11 @@ fn argv(command: &Subcommand, parsed: &Parsed) -> Vec<String> {
         Operands::PatternThenRevisionsOrPaths => argv.extend(without_secrets()),
         // As if each were named, which is refused: what is staged can be shown.
         _ if command.name == ["add"] => argv.extend(without_secrets()),
+        _ if command.shows_contents()
+            && parsed.operands.iter().any(|operand| is_pattern(operand)) =>
+        {
+            argv.extend(without_secrets());
+        }
         // Standard input is no list of commits.
         Operands::RevisionsOrPaths if command.name == ["shortlog"] && !names_commits(parsed) => {
             argv.push("HEAD".to_owned());
@@ -162,6 +178,12 @@ fn argv(command: &Subcommand, parsed: &Parsed) -> Vec<String> {
         _ => {}
     }
     argv
+}
+
+/// Whether an operand is a pattern of paths, which could match a file of secrets that nobody named.
+fn is_pattern(operand: &str) -> bool {
+    let commit = operand.starts_with(":/") || operand.contains("^{");
+    operand.contains(['*', '?', '[', '\\']) && !commit || operand.starts_with(":(")
 }
 
 fn names_commits(parsed: &Parsed) -> bool {
@@ -172,8 +194,12 @@ fn names_commits(parsed: &Parsed) -> bool {
 fn without_secrets() -> impl Iterator<Item = String> {
     let files =
         secrets::exclude_patterns().map(|pattern| format!(":(exclude,top,icase,glob)**/{pattern}"));
-    files.chain(
+    let files = files.chain(
         secrets::exclude_directories().map(|name| format!(":(exclude,top,icase,glob)**/{name}/**")),
+    );
+    let pairs = secrets::exclude_pairs();
+    files.chain(
+        pairs.map(|(directory, file)| format!(":(exclude,top,icase,glob)**/{directory}/{file}")),
     )
 }
 
@@ -194,6 +220,13 @@ fn check_operands(
             Err(format!("it changes files unless it has {}", needed[0]))
         }
         Operands::Revisions => all(&parsed.operands, |text| place.revision(text)),
+        Operands::NoVerbThenRevisions => {
+            let verb = parsed.operands.iter().find(|text| REFLOG_VERBS.contains(&text.as_str()));
+            match verb {
+                Some(verb) => Err(format!("{verb} is not taken here; only show is")),
+                None => mixed(&parsed.operands, parsed.before_dashes, place),
+            }
+        }
         Operands::RevisionsOrPaths => mixed(&parsed.operands, parsed.before_dashes, place),
         Operands::PatternThenRevisionsOrPaths => {
             let patterns = usize::from(!parsed.has(&["-e"]));

@@ -11,13 +11,13 @@ use super::value::Kind;
 pub(super) const BARE: Grammar = Grammar { dash_values: false, ..grammar::BARE };
 
 /// What a diff looks like, without values.
-pub(super) const DIFF_FLAGS: &str = "-p -u --patch -s --no-patch --raw --stat --numstat --shortstat --summary --compact-summary \
+pub(super) const DIFF_FLAGS: &str = "-p -u --patch -s --no-patch --raw --numstat --shortstat --summary --compact-summary \
     --name-only --name-status --no-color --no-renames --find-copies-harder --pickaxe-all --pickaxe-regex \
     -R -a --text -b -w --ignore-space-at-eol --ignore-space-change --ignore-all-space --ignore-blank-lines \
     --ignore-cr-at-eol -W --function-context --exit-code -q --quiet --no-prefix --default-prefix --minimal \
     --patience --histogram --check --full-index --binary -z --no-ext-diff --no-textconv --patch-with-stat \
     --patch-with-raw --no-relative --indent-heuristic --no-indent-heuristic --irreversible-delete -D \
-    -t -r --no-color-moved --no-rename-empty --cumulative";
+    -t -r --ours --theirs --base --no-color-moved --no-rename-empty --cumulative";
 /// The same with values.
 pub(super) const DIFF_VALUED: Valued = &[
     ("-S", Kind::Text),
@@ -30,7 +30,7 @@ pub(super) const DIFF_VALUED: Valued = &[
     ("--word-diff-regex", Kind::Text),
     ("-l", Kind::Number),
     ("--stat-width --stat-name-width --stat-graph-width --stat-count", Kind::Number),
-    ("--src-prefix --dst-prefix", Kind::Text),
+    ("--src-prefix --dst-prefix --line-prefix --skip-to --rotate-to", Kind::Text),
 ];
 /// The same with values that may be left out.
 pub(super) const DIFF_OPTIONAL: Valued = &[
@@ -47,11 +47,12 @@ pub(super) const DIFF_OPTIONAL: Valued = &[
 /// Which commits are listed and how, without values.
 pub(super) const LOG_FLAGS: &str = "--oneline --graph --no-graph --all --merges --no-merges --first-parent --reverse --topo-order \
     --date-order --author-date-order --follow --left-right --left-only --right-only --cherry-pick --cherry-mark \
-    --cherry --boundary --parents --children --abbrev-commit --no-abbrev-commit --no-decorate --relative-date \
+    --cherry --boundary --parents --children --abbrev-commit --no-abbrev-commit --no-abbrev --reflog --no-decorate --relative-date \
     --no-notes --full-history --dense --sparse --simplify-merges --simplify-by-decoration --ancestry-path \
     --all-match --invert-grep -i --regexp-ignore-case -E --extended-regexp -F --fixed-strings --basic-regexp \
     -g --walk-reflogs --source --full-diff --log-size -m -c --cc --show-pulls --no-mailmap --not --objects \
-    --no-expand-tabs --remove-empty --combined-all-paths --no-diff-merges --no-show-signature";
+    --no-expand-tabs --remove-empty --combined-all-paths --no-diff-merges --no-show-signature \
+    --clear-decorations --no-follow --ignore-missing --show-notes";
 /// The same with values.
 pub(super) const LOG_VALUED: Valued = &[
     ("-n --max-count --skip", Kind::Number),
@@ -92,10 +93,18 @@ pub(super) const LOG_OPTIONAL: Valued = &[
     ("--notes", Kind::Text),
 ];
 /// Options of the lists of references.
-pub(super) const REF_VALUED: Valued = &[
-    ("--contains --no-contains --merged --no-merged --points-at", Kind::Revision),
-    ("--sort --format", Kind::Format),
-    ("--count", Kind::Number),
+pub(super) const REF_VALUED: Valued =
+    &[("--sort --format", Kind::Format), ("--count", Kind::Number)];
+
+/// The same that stand for HEAD when they end the line.
+pub(super) const REF_LAST: Valued =
+    &[("--contains --no-contains --merged --no-merged --points-at", Kind::Revision)];
+/// What to use in place of options of diffs and logs that are out.
+pub(super) const INSTEAD: &[(&str, &str)] = &[
+    ("--color-words", "use --word-diff"),
+    ("-P --perl-regexp", "its expressions may never end: use -E (--extended-regexp)"),
+    ("--no-index", "it reads outside of the repository: read both files"),
+    ("--show-signature", "signatures are not checked here"),
 ];
 
 /// Commands that show differences.
@@ -103,6 +112,7 @@ pub(super) const DIFF: Grammar = Grammar {
     flags: &[DIFF_FLAGS],
     valued: &[DIFF_VALUED],
     optional: &[DIFF_OPTIONAL, &[("--relative", Kind::Text)]],
+    instead: INSTEAD,
     clusters: false,
     ..BARE
 };
@@ -113,6 +123,7 @@ pub(super) const LOG: Grammar = Grammar {
     optional: &[LOG_OPTIONAL, DIFF_OPTIONAL],
     clusters: false,
     joined: &[LOG_JOINED],
+    instead: INSTEAD,
     dash_number: true,
     ..BARE
 };

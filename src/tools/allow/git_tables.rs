@@ -2,7 +2,8 @@
 
 use super::git::{Operands, Subcommand};
 use super::git_options::{
-    BARE, DIFF, DIFF_FLAGS, DIFF_VALUED, LOG, LOG_FLAGS, LOG_OPTIONAL, LOG_VALUED, REF_VALUED,
+    BARE, DIFF, DIFF_FLAGS, DIFF_VALUED, LOG, LOG_FLAGS, LOG_OPTIONAL, LOG_VALUED, REF_LAST,
+    REF_VALUED,
 };
 use super::grammar::Grammar;
 use super::value::Kind;
@@ -39,6 +40,8 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
                 ("--find-renames", Kind::Measure),
                 ("--column --no-column", Kind::OneOf(&["never", "auto"])),
             ]],
+            // It shows what is staged, through programs that attributes name.
+            instead: &[("-v --verbose", "use git diff --cached")],
             ..BARE
         },
         operands: Operands::Pathspecs { shows: false },
@@ -128,7 +131,7 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
         name: &["blame"],
         grammar: Grammar {
             flags: &[
-                "-l -t -f -n -s -e -w -c -b -p --show-name --show-number --show-email --show-stats --root --porcelain --line-porcelain --first-parent --minimal --score-debug",
+                "-l -t -f -n -s -e -w -c -b -p --show-name --show-number --show-email --show-stats --root --porcelain --line-porcelain --first-parent --minimal --score-debug --reverse --no-progress",
             ],
             valued: &[&[
                 ("-L", Kind::Lines),
@@ -154,7 +157,7 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
                 "--line-number --ignore-case --word-regexp --invert-match --files-with-matches --name-only",
                 "--files-without-match --count --only-matching --quiet --extended-regexp --fixed-strings",
                 "--basic-regexp --null --show-function --function-context --text --full-name --cached",
-                "--untracked --heading --break --column --and --or --not --all-match --recursive --no-color",
+                "--untracked --exclude-standard --heading --break --column --and --or --not --all-match --recursive --no-color",
                 "--no-textconv",
             ],
             valued: &[&[
@@ -165,8 +168,14 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
                 ),
             ]],
             optional: &[&[("--color", Kind::OneOf(&["never", "auto"]))]],
+            instead: &[
+                ("-P --perl-regexp", "its expressions may never end: use -E"),
+                ("--no-index", "use grep -r"),
+            ],
             clusters: true,
             dash_number: true,
+            // `-e`, the only one whose value may begin so, takes whatever comes next.
+            dash_values: true,
             ..BARE
         },
         operands: Operands::PatternThenRevisionsOrPaths,
@@ -177,9 +186,9 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
         name: &["ls-files"],
         grammar: Grammar {
             flags: &[
-                "-c -d -m -o -i -s -u -k -t -z --cached --deleted --modified --others --ignored --stage",
+                "-c -d -m -o -i -s -u -k -t -v -z --cached --deleted --modified --others --ignored --stage",
                 "--unmerged --killed --exclude-standard --directory --no-empty-directory --full-name",
-                "--error-unmatch --eol --deduplicate --debug",
+                "--error-unmatch --eol --deduplicate --debug --resolve-undo",
             ],
             valued: &[&[("-x --exclude", Kind::Text), ("--format", Kind::Format)]],
             optional: &[&[("--abbrev", Kind::Number)]],
@@ -236,6 +245,8 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
             flags: &["--always --tags --all --long --exact-match --first-parent --contains"],
             valued: &[&[("--match --exclude", Kind::Text), ("--candidates", Kind::Number)]],
             optional: &[&[("--abbrev", Kind::Number)]],
+            // It would start git in every submodule.
+            instead: &[("--dirty --broken", "git status -s says whether anything is changed")],
             ..BARE
         },
         operands: Operands::Revisions,
@@ -263,7 +274,12 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: &["for-each-ref"],
-        grammar: Grammar { flags: &["--ignore-case --omit-empty"], valued: &[REF_VALUED], ..BARE },
+        grammar: Grammar {
+            flags: &["--ignore-case --omit-empty"],
+            valued: &[REF_VALUED],
+            last: &[REF_LAST],
+            ..BARE
+        },
         operands: Operands::Patterns,
         ..PLAIN
     },
@@ -294,6 +310,7 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
                 "-a -r -v -l -i --all --remotes --verbose --list --show-current --ignore-case --no-color --no-column --omit-empty --no-abbrev",
             ],
             valued: &[REF_VALUED],
+            last: &[REF_LAST],
             optional: &[&[
                 ("--abbrev", Kind::Number),
                 ("--color", Kind::OneOf(&["never", "auto"])),
@@ -310,6 +327,7 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
         grammar: Grammar {
             flags: &["-l -i --list --ignore-case --no-color --no-column --omit-empty"],
             valued: &[REF_VALUED],
+            last: &[REF_LAST],
             optional: &[&[("-n", Kind::Number), ("--color", Kind::OneOf(&["never", "auto"]))]],
             ..BARE
         },
@@ -343,6 +361,7 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: &["reflog"],
         grammar: LOG,
+        operands: Operands::NoVerbThenRevisions,
         hardened: &["show", "--no-ext-diff", "--no-textconv", "--no-show-signature"],
         ..PLAIN
     },
@@ -351,7 +370,21 @@ pub(in crate::tools) const SUBCOMMANDS: &[Subcommand] = &[
         grammar: Grammar { flags: &["--porcelain -v --verbose -z"], ..BARE },
         ..PLAIN
     },
-    Subcommand { name: &["remote"], ..PLAIN },
+    // No form that asks a server: `show NAME`, `update`, `prune`. Passwords in addresses are masked in the answer.
+    Subcommand {
+        name: &["remote"],
+        grammar: Grammar { flags: &["-v --verbose"], ..BARE },
+        ..PLAIN
+    },
+    Subcommand { name: &["remote", "show"], ..PLAIN },
+    Subcommand {
+        name: &["remote", "get-url"],
+        grammar: Grammar { flags: &["--push --all"], ..BARE },
+        operands: Operands::Patterns,
+        least: 1,
+        most: 1,
+        ..PLAIN
+    },
     Subcommand { name: &["version"], ..PLAIN },
     Subcommand {
         name: &["count-objects"],

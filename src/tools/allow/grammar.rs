@@ -17,6 +17,10 @@ pub(super) struct Grammar {
     pub joined: &'static [Valued],
     /// Options that may have a value, joined only (`-U3`, `--stat=80`).
     pub optional: &'static [Valued],
+    /// Options that need a value unless they are the line's last word (`git branch --merged`).
+    pub last: &'static [Valued],
+    /// Options that are refused with a way out: names apart by blanks, and what to use instead.
+    pub instead: &'static [(&'static str, &'static str)],
     /// Whether short options may stand together (`-la`).
     pub clusters: bool,
     /// Whether `-5` is taken.
@@ -31,6 +35,8 @@ pub(super) const BARE: Grammar = Grammar {
     valued: &[],
     joined: &[],
     optional: &[],
+    last: &[],
+    instead: &[],
     clusters: true,
     dash_number: false,
     dash_values: true,
@@ -64,6 +70,7 @@ enum Take {
     Needs(Kind),
     NeedsJoined(Kind),
     May(Kind),
+    NeedsUnlessLast(Kind),
 }
 
 impl Grammar {
@@ -93,7 +100,7 @@ impl Grammar {
         &self,
         word: &str,
         long: &str,
-        rest: &mut impl Iterator<Item = &'w String>,
+        rest: &mut impl ExactSizeIterator<Item = &'w String>,
         parsed: &mut Parsed,
         place: &Place<'_>,
     ) -> Result<(), String> {
@@ -104,10 +111,17 @@ impl Grammar {
         let value = match (self.find(&name)?, value) {
             (Take::Nothing, None) | (Take::May(_), None) => None,
             (Take::Nothing, Some(_)) => return Err(format!("the option {name} takes no value")),
-            (Take::Needs(kind) | Take::NeedsJoined(kind) | Take::May(kind), Some(value)) => {
-                Some((kind, value))
+            (
+                Take::Needs(kind)
+                | Take::NeedsJoined(kind)
+                | Take::May(kind)
+                | Take::NeedsUnlessLast(kind),
+                Some(value),
+            ) => Some((kind, value)),
+            (Take::NeedsUnlessLast(_), None) if rest.len() == 0 => None,
+            (Take::Needs(kind) | Take::NeedsUnlessLast(kind), None) => {
+                Some((kind, self.next(&name, rest)?))
             }
-            (Take::Needs(kind), None) => Some((kind, self.next(&name, rest)?)),
             (Take::NeedsJoined(_), None) => return Err(join(&name)),
         };
         parsed.take(name, value, place)
@@ -116,7 +130,7 @@ impl Grammar {
     fn short<'w>(
         &self,
         word: &'w str,
-        rest: &mut impl Iterator<Item = &'w String>,
+        rest: &mut impl ExactSizeIterator<Item = &'w String>,
         parsed: &mut Parsed,
         place: &Place<'_>,
     ) -> Result<(), String> {
@@ -134,7 +148,10 @@ impl Grammar {
                 Take::Nothing => {
                     return Err(format!("{word} has short options together; give them apart"));
                 }
-                Take::Needs(kind) => {
+                Take::NeedsUnlessLast(_) if after.is_empty() && rest.len() == 0 => {
+                    return parsed.take(name, None, place);
+                }
+                Take::Needs(kind) | Take::NeedsUnlessLast(kind) => {
                     let value = if after.is_empty() { self.next(&name, rest)? } else { after };
                     return parsed.take(name, Some((kind, value)), place);
                 }
@@ -152,7 +169,7 @@ impl Grammar {
     fn next<'w>(
         &self,
         name: &str,
-        rest: &mut impl Iterator<Item = &'w String>,
+        rest: &mut impl ExactSizeIterator<Item = &'w String>,
     ) -> Result<&'w str, String> {
         let value = rest.next().ok_or_else(|| format!("the option {name} needs a value"))?;
         // Whether git takes such a word as the value differs from option to option.
@@ -173,8 +190,12 @@ impl Grammar {
             Ok(Take::NeedsJoined(kind))
         } else if let Some(kind) = kind(self.optional) {
             Ok(Take::May(kind))
+        } else if let Some(kind) = kind(self.last) {
+            Ok(Take::NeedsUnlessLast(kind))
         } else {
-            Err(format!("the option {name} is not on the list"))
+            let way = self.instead.iter().find(|(names, _)| named(names));
+            let way = way.map_or(String::new(), |(_, way)| format!("; {way}"));
+            Err(format!("the option {name} is not on the list{way}"))
         }
     }
 }

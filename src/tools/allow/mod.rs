@@ -13,6 +13,7 @@ mod operands;
 mod tokens;
 mod value;
 
+pub(super) use commands::LEFT_OUT;
 pub(super) use git::{GitUse, SUBCOMMANDS, Subcommand};
 pub(super) use operands::{PathUse, Place};
 

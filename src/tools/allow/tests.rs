@@ -54,6 +54,146 @@ fn every_legitimate_row_is_accepted() {
     }
 }
 
+fn lines_of(name: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/allowlist").join(name);
+    std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Lines as agents type them: of a hundred at most one is refused.
+// contract C12
+#[test]
+fn honest_lines_are_accepted() {
+    let all = lines_of("honest.txt");
+    let why = |text: &String| line(text).err().map(|why| format!("{text}: {why}"));
+    let refused: Vec<_> = all.iter().filter_map(why).collect();
+    assert!(all.len() > 800, "{}", all.len());
+    assert!(refused.len() * 100 <= all.len(), "{} of {}: {refused:#?}", refused.len(), all.len());
+}
+
+/// Lines that agents type as well and that stay out: they write, need a shell, run programs that attributes or
+/// submodules name, follow links, or may never end.
+#[test]
+fn what_is_refused_on_purpose_stays_refused() {
+    let accepted: Vec<_> =
+        lines_of("refused_on_purpose.txt").into_iter().filter(|text| line(text).is_ok()).collect();
+    assert!(accepted.is_empty(), "{accepted:#?}");
+}
+
+/// What is refused on purpose though agents type it, with the words that name the way out.
+const INSTEAD: &[(&str, &str)] = &[
+    ("grep -rnP '\\bfn\\b' src", "use -E"),
+    ("git grep -nP 'fn\\s+main'", "use -E"),
+    ("git log --perl-regexp --grep=x", "use -E"),
+    ("grep -Rn TODO src", "use -r"),
+    ("git status -vv", "git diff --cached"),
+    ("git diff --color-words", "--word-diff"),
+    ("git diff --no-index a b", "read both files"),
+    ("git grep --no-index x", "grep -r"),
+    ("git describe --dirty", "git status -s"),
+    ("ls -L", "ls -l"),
+    ("git blame -ws f.txt", "give them apart"),
+    ("git branch --contains -a", "joined"),
+    ("echo \"$HOME\"", "single quotes"),
+];
+
+#[test]
+fn refusals_name_the_way_out() {
+    for (text, way) in INSTEAD {
+        let why = line(text).unwrap_err();
+        assert!(why.contains(way), "{text}: {why}");
+    }
+}
+
+/// An option that stood in two lists would be taken as the first has it, and the other entry were dead.
+#[test]
+fn no_option_stands_in_two_lists() {
+    let git = SUBCOMMANDS.iter().map(|command| (command.title(), command.grammar));
+    let plain = commands::GRAMMARS.iter().map(|(name, grammar)| ((*name).to_owned(), *grammar));
+    for (title, grammar) in git.chain(plain) {
+        let valued = |lists: &[grammar::Valued]| {
+            lists.iter().copied().flatten().map(|(names, _)| *names).collect::<Vec<_>>()
+        };
+        let lists = [
+            grammar.flags.to_vec(),
+            valued(grammar.valued),
+            valued(grammar.joined),
+            valued(grammar.optional),
+            valued(grammar.last),
+            grammar.instead.iter().map(|(names, _)| *names).collect(),
+        ];
+        let mut seen = std::collections::HashMap::new();
+        for (at, names) in lists.iter().enumerate() {
+            for name in names.iter().flat_map(|names| names.split_whitespace()) {
+                assert!(name.starts_with('-'), "{title}: {name}");
+                assert_eq!(*seen.entry(name).or_insert(at), at, "{title}: {name} is in two lists");
+            }
+        }
+    }
+}
+
+/// A pattern of paths, which could match a file of secrets, gets the same exclusions as a search.
+#[test]
+fn secrets_are_left_out_of_patterns_and_line_ranges() {
+    for text in
+        ["git log -L 1,1:sub/.env", "git log -L:f:.ENV", "git show HEAD -- .docker/config.json"]
+    {
+        assert!(line(text).is_err(), "{text}");
+    }
+    let excludes = |text: &str| {
+        let argv = line(text).unwrap().argv;
+        let has = |spec: &str| argv.iter().any(|word| word == spec);
+        has(":(exclude,top,icase,glob)**/.env")
+            && has(":(exclude,top,icase,glob)**/.docker/config.json")
+            && has(":(exclude,top,icase,glob)**/.ssh/**")
+    };
+    for text in [
+        "git show HEAD -- 'sub/.en?'",
+        "git log -p -- '*.pe?'",
+        "git diff 'sub/.e[n]v'",
+        "git diff -- 'sub/.e\\nv'",
+        "git diff-files -p -- '*'",
+        "git reflog show -p HEAD -- '.e*'",
+        "git grep needle",
+    ] {
+        assert!(excludes(text), "{text}");
+    }
+    for text in ["git show HEAD -- src/main.rs", "git log 'HEAD^{/a*}'", "git log ':/a*'"] {
+        assert!(!excludes(text), "{text}");
+    }
+    let argv = line("grep -r x .").unwrap().argv;
+    for word in ["--exclude=[.][eE]", "--exclude=[hH][oO]"] {
+        let word = word.replace("[.]", ".");
+        assert!(argv.iter().any(|given| given.starts_with(&word)), "{word}: {argv:?}");
+    }
+    let any = |name: &str| crate::tools::secrets::in_any_case(name);
+    for (directory, file) in crate::tools::secrets::exclude_pairs() {
+        let covers =
+            [format!("--exclude-dir={}", any(directory)), format!("--exclude={}", any(file))];
+        assert!(argv.iter().any(|word| covers.contains(word)), "{directory}/{file}");
+    }
+}
+
+#[test]
+fn backslashes_are_undone_as_a_shell_does() {
+    for (text, word) in [
+        ("echo \"a\\\"b\"", "a\"b"),
+        ("echo \"foo\\$\"", "foo$"),
+        ("echo \"\\\\bmain\\\\b\"", "\\bmain\\b"),
+        ("echo \"\\`x\\`\"", "`x`"),
+        ("echo \"a\\.b\\n\"", "a\\.b\\n"),
+        ("echo \"println\\!\"", "println\\!"),
+        ("echo \"vec!\\[\"", "vec!\\["),
+        ("echo \"\\\\\"x", "\\x"),
+        ("echo a\\ b", "a b"),
+        ("echo \\*.rs", "*.rs"),
+        ("echo 'a\\b'", "a\\b"),
+        ("echo \"---\"", "---"),
+        ("echo HEAD^!", "HEAD^!"),
+    ] {
+        assert_eq!(line(text).unwrap().argv, ["echo", word], "{text}");
+    }
+}
+
 /// More lines of the corpora's kinds, one by one.
 const REJECTED: &[&str] = &[
     "",
@@ -77,8 +217,6 @@ const REJECTED: &[&str] = &[
     "ls [a-z]",
     "ls 'a",
     "ls #x",
-    "ls a\\ b",
-    "echo \"a\\\"b\"",
     "l''s",
     "'ls'",
     "\"ls\"",
@@ -201,7 +339,39 @@ const REJECTED: &[&str] = &[
     "git reflog delete HEAD@{1}",
     "git worktree add x",
     "git worktree prune",
-    "git remote -v",
+    "git remote -v show origin",
+    "git remote show origin",
+    "git remote get-url",
+    "git remote get-url -x",
+    "git remote get-url a b",
+    "git reflog drop --all",
+    "git reflog write x y z",
+    "git branch --contains x newb",
+    "git branch newb --merged",
+    "git tag --merged HEAD newt",
+    "git -p log",
+    "git describe --broken",
+    "ls\\ -la",
+    "ca\\t README.md",
+    "l\\s",
+    "ls\tsrc",
+    "ls\ntouch x\n",
+    "\nls\ntouch x",
+    "echo \"a\\\"; touch x",
+    "echo \"\\\\\"`id`",
+    "echo \"\\\\$(id)\"",
+    "echo \"\\\\$HOME\"",
+    "echo \\\\$(id)",
+    "echo a\\",
+    "echo --help",
+    "echo --version",
+    "echo a -e b",
+    "git diff HEAD^!!",
+    "echo !x",
+    "echo x!",
+    "grep \"a!!\" f.txt",
+    "git grep -O x",
+    "git grep -e x -O",
     "git remote add x y",
     "git remote set-url x y",
     "git config --get user.name",
@@ -251,6 +421,10 @@ const ACCEPTED: &[&str] = &[
     "tail -n +2 f.txt",
     "tail -5 f.txt",
     "tail -f app.log",
+    "ls\n",
+    "git log -3 \r\n",
+    "grep -n \"a\tb\" f.txt",
+    "grep 'a\tb' f.txt",
     "sort -t: -k2 f.txt",
     "sort -t ',' -k1,1n f.txt",
     "sort --key=2 --reverse f.txt",
@@ -412,7 +586,7 @@ proptest::proptest! {
     #[test]
     fn unquoted_shell_characters_never_pass(text in "(ls|cat|grep|git log|echo) [ -~]{0,30}") {
         if let Ok(allowed) = line(&text)
-            && !text.contains(['\'', '"'])
+            && !text.contains(['\'', '"', '\\'])
         {
             let own = allowed.argv.iter().filter(|word| !word.starts_with("--exclude") && !word.starts_with(":("));
             for word in own {
@@ -435,9 +609,12 @@ fn is_harmful(argv: &[String]) -> Option<String> {
         argv.iter().map(String::as_str).filter(|word| !word.starts_with(":(exclude,top")).collect();
     let git = own[0] == "git";
     let sub = if git { own.get(2).copied().unwrap_or("") } else { "" };
-    let options: Vec<&str> = own[1..]
-        .iter()
-        .copied()
+    // What follows `-e` of a search is its pattern, whatever it looks like.
+    let is_pattern =
+        |at: usize| sub == "grep" && own[at - 1].starts_with('-') && own[at - 1].ends_with('e');
+    let options: Vec<&str> = (1..own.len())
+        .filter(|at| !is_pattern(*at))
+        .map(|at| own[at])
         .take_while(|word| *word != "--")
         .filter(|word| word.starts_with('-'))
         .collect();
@@ -485,7 +662,10 @@ fn is_harmful(argv: &[String]) -> Option<String> {
             "--exclude-from",
         ]),
         "ls" => begins(&["-L", "-H", "--deref", "--dired"]),
-        "echo" => begins(&["-e", "-E", "-ne", "-en"]),
+        "echo" => options.iter().copied().find(|option| {
+            let letters = &option[1..];
+            *option != "-n" && !letters.is_empty() && letters.chars().all(|c| "neE".contains(c))
+        }),
         "git" => begins(&[
             "-c=",
             "--out",

@@ -8,6 +8,9 @@ const MAX_WORDS: usize = 256;
 /// Options whose value is a name pattern: a shell leaves `--include=*.rs` as it is.
 const PATTERN_OPTIONS: [&str; 3] = ["--include=", "--exclude=", "--exclude-dir="];
 
+/// What a backslash outside quotes may stand before.
+const ESCAPED: &str = " *?[](){}|$!\"'`\\;&<>#.";
+
 /// A word of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
@@ -22,7 +25,10 @@ pub(super) fn given(words: &[String]) -> Result<Vec<Token>, String> {
     if words.len() > MAX_WORDS || words.iter().map(String::len).sum::<usize>() > MAX_LINE {
         return Err(format!("the command is longer than {MAX_WORDS} words or {MAX_LINE} bytes"));
     }
-    if let Some(c) = words.iter().flat_map(|word| word.chars()).find(|c| is_hidden(*c)) {
+    // A tab within a word is text there, as it is between quotes.
+    if let Some(c) =
+        words.iter().flat_map(|word| word.chars()).find(|c| *c != '\t' && is_hidden(*c))
+    {
         return Err(hidden(c));
     }
     Ok(words.iter().map(|word| Token { text: word.clone(), bare: true }).collect())
@@ -36,7 +42,9 @@ pub(super) fn split(line: &str) -> Result<Vec<Token>, String> {
     if line.len() > MAX_LINE {
         return Err(format!("the command is longer than {MAX_LINE} bytes"));
     }
-    if let Some(c) = line.chars().find(|c| is_hidden(*c)) {
+    // A line's end is no part of it; anywhere else a line break would begin another command.
+    let line = line.trim_end_matches([' ', '\t', '\n', '\r']);
+    if let Some(c) = line.chars().find(|c| *c != '\t' && is_hidden(*c)) {
         return Err(hidden(c));
     }
     let mut splitter = Splitter { rest: line, words: Vec::new(), word: None };
@@ -65,6 +73,12 @@ impl Splitter<'_> {
             }
             '\'' => self.single()?,
             '"' => self.double()?,
+            '\\' => self.escaped()?,
+            '!' if self.ends_revision() => {
+                self.push(c);
+                self.rest = &self.rest[1..];
+            }
+            '\t' => return Err(hidden(c)),
             '{' => self.braces()?,
             _ => {
                 self.check_plain(c)?;
@@ -103,15 +117,33 @@ impl Splitter<'_> {
         Ok(())
     }
 
-    /// `"…"`: text, as long as a shell would not change any of it.
+    /// `"…"`: text, as long as a shell would not change any of it, and with its backslashes undone as a shell
+    /// does.
     fn double(&mut self) -> Result<(), String> {
-        let Some((body, rest)) = self.rest[1..].split_once('"') else {
-            return Err("a double quote is not closed".to_owned());
-        };
-        check_double(body)?;
-        self.quoted(body);
-        self.rest = rest;
+        let (text, length) = undo_double(&self.rest[1..])?;
+        self.quoted(&text);
+        self.rest = &self.rest[1 + length..];
         Ok(())
+    }
+
+    /// A backslash outside quotes makes the sign behind it text. One before a letter hides what is meant from a
+    /// reader, and is refused.
+    fn escaped(&mut self) -> Result<(), String> {
+        match self.rest[1..].chars().next() {
+            Some(c) if ESCAPED.contains(c) => {
+                let mut text = [0; 4];
+                self.quoted(c.encode_utf8(&mut text));
+                self.rest = &self.rest[1 + c.len_utf8()..];
+                Ok(())
+            }
+            _ => Err(meta('\\')),
+        }
+    }
+
+    /// Whether a `!` here is the end of `HEAD^!`, which a shell leaves alone.
+    fn ends_revision(&self) -> bool {
+        let ends = matches!(self.rest.as_bytes().get(1), None | Some(b' '));
+        ends && self.word.as_ref().is_some_and(|word| word.bare && word.text.ends_with('^'))
     }
 
     /// `@{…}` and `^{…}` of a git revision; a shell leaves those alone. Any other brace is refused.
@@ -145,17 +177,32 @@ impl Splitter<'_> {
     }
 }
 
-/// Refuses what a shell would expand between double quotes. A backslash is text before most
-/// characters, a dollar sign at the very end, an exclamation mark before a blank or the end.
-fn check_double(body: &str) -> Result<(), String> {
-    let mut chars = body.chars().peekable();
-    while let Some(c) = chars.next() {
-        let next = chars.peek().copied();
+/// Reads what stands between double quotes, up to the closing one: its text, and its length with that quote.
+///
+/// A backslash before `"`, `$`, `` ` `` and itself is taken off, as every shell does; before anything else it is
+/// text. A dollar sign is text before the end alone, an exclamation mark where no shell takes it for history.
+fn undo_double(rest: &str) -> Result<(String, usize), String> {
+    let mut text = String::new();
+    let mut chars = rest.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|(_, next)| *next);
         let fine = match c {
+            '"' => return Ok((text, at + 1)),
             '`' => false,
-            '$' => next.is_none(),
-            '\\' => !matches!(next, None | Some('$' | '`' | '"' | '\\' | '!')),
-            '!' => matches!(next, None | Some(' ' | '=' | '(')),
+            '$' => next == Some('"'),
+            '\\' => {
+                if let Some((_, taken)) = chars.next_if(|(_, next)| "\"$`\\".contains(*next)) {
+                    text.push(taken);
+                    continue;
+                }
+                // `\!` keeps its backslash in every shell that reads a command from a string.
+                if chars.next_if(|(_, next)| *next == '!').is_some() {
+                    text.push_str("\\!");
+                    continue;
+                }
+                true
+            }
+            '!' => is_plain_bang(&text, next),
             _ => true,
         };
         if !fine {
@@ -163,8 +210,19 @@ fn check_double(body: &str) -> Result<(), String> {
                 "{c:?} between double quotes is not text for a shell; use single quotes"
             ));
         }
+        text.push(c);
     }
-    Ok(())
+    Err("a double quote is not closed".to_owned())
+}
+
+/// `println!(`, `vec![`, `Hello!`, `a != b`: an exclamation mark that no shell takes for history.
+fn is_plain_bang(before: &str, next: Option<char>) -> bool {
+    let behind_name = before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    match next {
+        None | Some('"' | ' ' | '=' | '(') => true,
+        Some('\\' | '[' | '{' | '.' | ',' | '\'') => behind_name,
+        _ => false,
+    }
 }
 
 fn meta(c: char) -> String {

@@ -55,7 +55,7 @@ impl Kind {
             Self::Lines => !value.is_empty(),
             Self::LinesOfFile => {
                 let (_, file) = value.rsplit_once(':').ok_or("-L needs RANGE:FILE")?;
-                return place.pathspec(file, false);
+                return place.pathspec(file, true);
             }
         };
         if fine {
@@ -107,8 +107,10 @@ fn format(value: &str) -> Result<(), String> {
 }
 
 fn pretty(value: &str) -> Result<(), String> {
-    let written =
-        value.contains('%') || value.starts_with("format:") || value.starts_with("tformat:");
+    let written = value.is_empty()
+        || value.contains('%')
+        || value.starts_with("format:")
+        || value.starts_with("tformat:");
     if !written && !PRETTY.contains(&value) {
         return Err(format!("{value:?} is not one of git's own formats"));
     }

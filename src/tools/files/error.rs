@@ -75,7 +75,7 @@ pub enum FileError {
     },
     /// Too big to hold.
     #[error(
-        "{path:?} has {bytes} bytes, more than the {most} that this tool takes; use grep, or read a range with run_bash (head, tail)"
+        "{path:?} has {bytes} bytes, more than the {most} that this tool takes; use grep, or read_file with start_line and end_line"
     )]
     TooBig {
         /// The path.

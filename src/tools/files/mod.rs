@@ -19,7 +19,7 @@ use std::path::Path;
 
 pub use error::FileError;
 pub use list::{Entry, EntryKind};
-pub use path::RelPath;
+pub use path::{RelPath, listed};
 pub use walk::{Found, Walk};
 pub use write::Written;
 

@@ -98,9 +98,24 @@ impl RelPath {
         if self.is_top() { Path::new(".") } else { &self.0 }
     }
 
+    /// It in a list of lines, escaped where it could forge one.
+    pub fn listed(&self) -> String {
+        if self.is_top() { ".".to_owned() } else { listed(self.0.as_os_str()) }
+    }
+
     /// It for a reader, lossily decoded.
     pub fn display(&self) -> String {
         if self.is_top() { ".".to_owned() } else { self.0.to_string_lossy().into_owned() }
+    }
+}
+
+/// A name for a list of lines: one that could pass for more than a name, or for none, is escaped and said to be
+/// no argument.
+pub fn listed(name: &OsStr) -> String {
+    let hides = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || is_ignorable(c);
+    match name.to_str() {
+        Some(name) if !name.chars().any(hides) => name.to_owned(),
+        _ => format!("{name:?} (not usable as an argument)"),
     }
 }
 

@@ -110,3 +110,35 @@ fn a_directory_is_listed_without_git_and_within_its_cap() {
     assert_eq!(text.lines().count(), 1001);
     fixture.refused("list_dir", json!({"path": "src/lib.rs"}));
 }
+
+/// A range of a file that is too large to be held comes all the same, from anywhere in it.
+#[test]
+fn a_range_of_a_huge_file_is_streamed() {
+    let fixture = Fixture::new();
+    let line = format!("{}\n", "x".repeat(99));
+    let mut text = line.repeat(200_000);
+    text.push_str("é needle\n");
+    text.push_str(&line.repeat(10));
+    text.push_str(&"y".repeat(100_000));
+    fixture.put("huge.txt", &text);
+    let read = |first: u64, last: u64| {
+        fixture
+            .done("read_file", json!({"path": "huge.txt", "start_line": first, "end_line": last}))
+    };
+    assert_eq!(
+        read(200_001, 200_001),
+        "[huge.txt: lines 200001 to 200001 of a large file]\né needle\n"
+    );
+    assert_eq!(read(3, 4), format!("[huge.txt: lines 3 to 4 of a large file]\n{line}{line}"));
+    let cut = read(1, 200_000);
+    assert!(
+        cut.starts_with("[huge.txt: lines 1 to 656 of a large file; the rest"),
+        "{}",
+        &cut[..99]
+    );
+    assert!(read(200_012, 200_012).contains("the rest is left out in line 200012"));
+    let past = json!({"path": "huge.txt", "start_line": 200_013});
+    assert!(fixture.refused("read_file", past).contains("has 200012 lines"));
+    let whole = fixture.refused("read_file", json!({"path": "huge.txt"}));
+    assert!(whole.contains("start_line"), "{whole}");
+}

@@ -48,7 +48,7 @@ fn grep_finds_lines_and_passes_over_git_secrets_binaries_and_ignored_files() {
     let text = fixture.done("grep", json!({"pattern": "needle"}));
     assert_eq!(
         text,
-        ".github/ci.yml:1:needle: 1\nkeep.log:1:needle\nsrc/deep/lib.rs:1:fn needle() {}\nsrc/main.rs:2:    needle();\n[1 files of secrets were not searched]\n"
+        ".github/ci.yml:1:needle: 1\nkeep.log:1:needle\nsrc/deep/lib.rs:1:fn needle() {}\nsrc/main.rs:2:    needle();\n[1 file of secrets was not searched]\n"
     );
     let text = fixture.done(
         "grep",
@@ -91,4 +91,22 @@ fn a_cancelled_call_ends() {
     let fixture = tree();
     fixture.context.cancel.cancel();
     assert!(fixture.refused("grep", json!({"pattern": "needle"})).contains("stopped"));
+}
+
+/// A name with a line break, an escape or a character that does not show makes no line that another file could
+/// have made.
+#[test]
+fn names_forge_no_lines() {
+    let fixture = Fixture::new();
+    fixture.put("zz\nsrc/lib.rs", "needle\n");
+    fixture.put("\u{1b}[2Jx", "needle\n");
+    fixture.put("ab\u{202e}c", "needle\n");
+    let found = fixture.done("grep", json!({"pattern": "needle"}));
+    let listed = fixture.done("glob", json!({"pattern": "**"}));
+    for text in [&found, &listed] {
+        assert_eq!(text.trim_end().lines().count(), 3, "{text}");
+        assert!(!text.lines().any(|line| line.starts_with("src/lib.rs")), "{text}");
+        assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
+        assert!(text.contains("\"zz\\nsrc/lib.rs\" (not usable as an argument)"), "{text}");
+    }
 }
