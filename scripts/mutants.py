@@ -42,8 +42,8 @@ MUTANTS = [
     (
         "allowlist",
         "src/tools/allow/grammar.rs",
-        'Err(format!("the option {name} is not on the list"))',
-        "Ok(Take::Nothing)",
+        'Err(format!("the option {name} is not on the list{way}"))',
+        "drop(way); Ok(Take::Nothing)",
     ),
     ("allowlist", "src/tools/allow/tokens.rs", "if fine { Ok(()) } else { Err(meta(c)) }", "let _ = (fine, meta(c)); Ok(())"),
     (
