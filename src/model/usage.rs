@@ -76,19 +76,30 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// All tokens, in and out.
+    /// All tokens, in and out. Sums of what servers say stay at the largest number: no count of theirs may wrap to a
+    /// small one, under which a ceiling would hold.
     pub fn tokens(&self) -> u64 {
-        self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+        self.read_tokens().saturating_add(self.output_tokens)
+    }
+
+    /// All tokens that a model read, from a cache or not.
+    pub fn read_tokens(&self) -> u64 {
+        let cached = self.cache_read_tokens.saturating_add(self.cache_write_tokens);
+        self.input_tokens.saturating_add(cached)
     }
 }
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.calls += other.calls;
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cache_read_tokens += other.cache_read_tokens;
-        self.cache_write_tokens += other.cache_write_tokens;
+        for (sum, more) in [
+            (&mut self.calls, other.calls),
+            (&mut self.input_tokens, other.input_tokens),
+            (&mut self.output_tokens, other.output_tokens),
+            (&mut self.cache_read_tokens, other.cache_read_tokens),
+            (&mut self.cache_write_tokens, other.cache_write_tokens),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
         self.cost.known.0 = self.cost.known.0.saturating_add(other.cost.known.0);
         self.cost.partly_unknown |= other.cost.partly_unknown;
     }
@@ -97,6 +108,19 @@ impl AddAssign for Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_that_is_too_large_to_be_added_stays_the_largest() {
+        let most = Usage { input_tokens: u64::MAX, output_tokens: 1 << 63, ..Usage::default() };
+        let mut sum = most;
+        sum += most;
+        assert_eq!(
+            (sum.input_tokens, sum.output_tokens, sum.tokens()),
+            (u64::MAX, u64::MAX, u64::MAX)
+        );
+        let cached = Usage { cache_read_tokens: u64::MAX, cache_write_tokens: 2, ..most };
+        assert_eq!((cached.read_tokens(), cached.tokens()), (u64::MAX, u64::MAX));
+    }
 
     #[test]
     fn money_rounds_up_and_refuses_nonsense() {

@@ -182,8 +182,9 @@ pub(super) fn saved(enough: &Enough, lanes: &[LaneRecord]) -> Saved {
     let (mut tokens, mut cost) = (0, Cost::default());
     for lane in unneeded() {
         let (most, used) = (expected(lane, lanes), lane.usage);
-        tokens += most.tokens().saturating_sub(used.tokens());
-        cost.known.0 += most.cost.known.0.saturating_sub(used.cost.known.0);
+        tokens = most.tokens().saturating_sub(used.tokens()).saturating_add(tokens);
+        let less = most.cost.known.0.saturating_sub(used.cost.known.0);
+        cost.known.0 = cost.known.0.saturating_add(less);
         cost.partly_unknown |= most.cost.partly_unknown;
     }
     Saved { enough: enough.clone(), not_begun: names(not_begun), cut: names(cut), tokens, cost }

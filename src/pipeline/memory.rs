@@ -200,6 +200,10 @@ impl Memory {
         for (_, request) in self.asked.values() {
             self.artifact::<ModelRequest>(request)?;
         }
+        // The others are found again by their names, which say nothing of what is stored under them.
+        for (_, request) in self.calls.keys() {
+            self.artifacts.iter().try_for_each(|all| all.get(request).map(drop))?;
+        }
         Ok(())
     }
 

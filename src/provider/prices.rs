@@ -32,7 +32,7 @@ impl Price {
             + usage.output_tokens as f64 * self.output
             + usage.cache_read_tokens as f64 * self.cache_read.unwrap_or(self.input)
             + usage.cache_write_tokens as f64 * self.cache_write.unwrap_or(self.input);
-        MicroUsd::from_usd(micro / 1e6)
+        charged(micro / 1e6)
     }
 }
 
@@ -123,8 +123,13 @@ pub fn most(
     Pricing::new(provider).most(model, input_tokens, output_tokens)
 }
 
+/// A sum that is too large to be counted is the largest: a server's nonsense makes nothing free.
+fn charged(usd: f64) -> Option<MicroUsd> {
+    MicroUsd::from_usd(usd).or((usd > 0.0).then_some(MicroUsd(u64::MAX)))
+}
+
 fn listed(provider: &str, url: Option<&str>, model: &str, usage: &Usage) -> Option<MicroUsd> {
-    let input = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
+    let input = usage.read_tokens();
     // The list's input includes what went through a cache.
     let mut counted = Counted::from([
         (UsageKey::INPUT_TOKENS, input as f64),
@@ -146,7 +151,7 @@ fn listed(provider: &str, url: Option<&str>, model: &str, usage: &Usage) -> Opti
         (provider, _) => request.with_provider_id(provider),
     };
     let price = genai_prices::calculate(&request).ok()?;
-    MicroUsd::from_usd(price.total_price)
+    charged(price.total_price)
 }
 
 #[cfg(test)]

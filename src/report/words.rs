@@ -47,7 +47,7 @@ pub fn usage(usage: &Usage) -> String {
     if usage.calls == 0 {
         return "no model answered".to_owned();
     }
-    let read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
+    let read = usage.read_tokens();
     let cached = match usage.cache_read_tokens {
         0 => String::new(),
         cached => format!(" ({} from cache)", grouped(cached)),

@@ -441,3 +441,23 @@ fn earlier_runs_are_told_as_fenced_memory_that_is_frozen_and_can_be_left_out() {
     assert!(told.iter().all(|(_, task)| !task.contains("PRIOR RUNS")));
     assert!(journal(&bench.newest()).len() > 10);
 }
+
+#[test]
+fn counts_that_no_model_can_have_used_are_held_against_the_ceiling_and_break_nothing() {
+    let bench = Bench::answering(|request| {
+        let text = json!({"role": "assistant", "content": "I look."});
+        let choice = json!({"index": 0, "message": text, "finish_reason": "stop"});
+        let usage = json!({"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX});
+        let model = &request.json()["model"];
+        let answer = json!({"id": "a", "model": model, "choices": [choice], "usage": usage});
+        Reply::json(200, &answer.to_string())
+    });
+    let price = "[providers.own.prices]\none = { input = 1.0, output = 1.0 }\ntwo = { input = 1.0, output = 1.0 }\n";
+    bench.configure(&bench.server.url(), price);
+    let done =
+        bench.run(&[&RUN[..], &["--no-judge", "--budget", "1", "--json"]].concat()).exits(5).json();
+    let (usage, most) = (&done["usage"], json!(u64::MAX));
+    assert_eq!((&usage["input_tokens"], &usage["cost"]["known"]), (&most, &most));
+    assert!(bench.asked() <= 2, "what is over the ceiling pays for nothing more");
+    bench.run(&["replay"]).exits(0);
+}

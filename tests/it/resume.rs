@@ -404,6 +404,19 @@ fn a_torn_line_is_told_and_other_damage_ends_it_without_a_call() {
     bench.run(&["resume"]).exits(6).says(&["is damaged", reply.as_ref().unwrap()]);
     assert_eq!(bench.asked(), asked, "nothing is paid again without a word");
     fs::write(&artifact, good).unwrap();
+    // Nor a request, whichever it is: an answer is found by what was asked.
+    let requests = journal(&run).into_iter().filter(|line| line["entry"] == "call_ended");
+    for request in requests.map(|line| line["request"].as_str().unwrap().to_owned()) {
+        let (shard, rest) = request.split_at(2);
+        let artifact = run.join("artifacts").join(shard).join(rest);
+        let mut bytes = fs::read(&artifact).unwrap();
+        bytes[20] ^= 1;
+        fs::write(&artifact, &bytes).unwrap();
+        bench.run(&["resume"]).exits(6).says(&["is damaged", &request]);
+        bytes[20] ^= 1;
+        fs::write(&artifact, &bytes).unwrap();
+    }
+    assert_eq!(bench.asked(), asked);
     // Without its secret a run would say everything in other words, and pay for it again.
     let secret = run.join("fence.secret");
     let bytes = fs::read(&secret).unwrap();
