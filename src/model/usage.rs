@@ -101,7 +101,9 @@ impl AddAssign for Usage {
             *sum = sum.saturating_add(more);
         }
         self.cost.known.0 = self.cost.known.0.saturating_add(other.cost.known.0);
-        self.cost.partly_unknown |= other.cost.partly_unknown;
+        if other.cost.partly_unknown {
+            self.cost.partly_unknown = true;
+        }
     }
 }
 
