@@ -21,6 +21,28 @@ impl Run<'_> {
         }
     }
 
+    /// A call is asked only when the most that it may use fits under the ceilings. A server that counts more than it
+    /// was allowed can't be held to them, and that is told.
+    pub(super) fn warn_of_excess(&mut self) {
+        let (limits, used) = (&self.record.plan.limits, &self.record.usage);
+        let money = limits.budget.filter(|budget| used.cost.known > *budget);
+        let tokens = limits.max_tokens.filter(|most| used.tokens() > *most);
+        let excess = match (money, tokens) {
+            (Some(budget), _) => format!("{} were charged under a budget of {budget}", used.cost),
+            (None, Some(most)) => {
+                format!("{} tokens were used under a ceiling of {most}", used.tokens())
+            }
+            (None, None) => return,
+        };
+        self.warn(
+            "over-ceiling",
+            format!(
+                "{excess}: a server counted more than a call was allowed to use, or the ceiling was lowered on the \
+                 way; nothing more was asked"
+            ),
+        );
+    }
+
     /// A winner beside candidates that could not be proved is told as such.
     pub(super) fn warn_of_gaps(&mut self, decision: &Decision) {
         let unproved = |row: &&CandidateRecord| {

@@ -421,6 +421,8 @@ impl<'a> Run<'a> {
     fn finish(mut self, decision: Decision) -> Result<RunRecord, PipelineError> {
         self.warn_of_gaps(&decision);
         self.warn_of_broken_calls();
+        self.sum_up();
+        self.warn_of_excess();
         self.tell.send(RunEvent::Decided { decision: decision.clone() });
         let signal = self.stopped.get().copied();
         self.record.exit = signal.unwrap_or_else(|| exit_of(&decision, &self.record.candidates));
@@ -430,7 +432,6 @@ impl<'a> Run<'a> {
         // Another run's time is none of this one's.
         let before = if self.record.rejudges.is_some() { 0 } else { self.memory.millis() };
         self.record.millis = before + self.began.elapsed().as_millis() as u64;
-        self.sum_up();
         if let Some(masked) = self.dir.masked(&self.record) {
             self.record = masked;
         }

@@ -458,6 +458,7 @@ fn counts_that_no_model_can_have_used_are_held_against_the_ceiling_and_break_not
         bench.run(&[&RUN[..], &["--no-judge", "--budget", "1", "--json"]].concat()).exits(5).json();
     let (usage, most) = (&done["usage"], json!(u64::MAX));
     assert_eq!((&usage["input_tokens"], &usage["cost"]["known"]), (&most, &most));
+    assert!(codes(&done).contains(&"over-ceiling"), "{}", done["warnings"]);
     assert!(bench.asked() <= 2, "what is over the ceiling pays for nothing more");
     bench.run(&["replay"]).exits(0);
 }
