@@ -114,7 +114,7 @@ fn code_of(text: &str) -> String {
 
 fn is_test_file(path: &Path) -> bool {
     let name = path.file_name().unwrap().to_str().unwrap();
-    name == "tests.rs"
+    ["tests.rs", "testing.rs"].contains(&name)
         || name.ends_with("_tests.rs")
         || path.components().any(|part| part.as_os_str() == "tests")
 }

@@ -252,88 +252,16 @@ impl Source for HostJobs {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
-    use futures_util::FutureExt;
-    use futures_util::future::BoxFuture;
-    use tokio::sync::oneshot;
-    use tokio_util::sync::CancellationToken;
-
     use super::*;
-    use crate::sandbox::{
-        JobExit, JobStatus, Launch, Limits, Live, Network, Process, SandboxError,
-    };
-
-    /// Starts processes that end when they are told to.
-    #[derive(Default)]
-    struct Starts(Mutex<Option<oneshot::Sender<()>>>);
-
-    struct Ends(Mutex<Option<oneshot::Receiver<()>>>);
-
-    impl Launch for Starts {
-        fn run<'a>(
-            &'a self,
-            _: JobSpec,
-            _: &'a CancellationToken,
-        ) -> BoxFuture<'a, Result<JobExit, SandboxError>> {
-            async { Err(SandboxError::WardenGone("it only starts".to_owned())) }.boxed()
-        }
-
-        fn start_live(&self, _: JobSpec, _: Live) -> Result<Box<dyn Process>, SandboxError> {
-            let (sender, receiver) = oneshot::channel();
-            *lock(&self.0) = Some(sender);
-            Ok(Box::new(Ends(Mutex::new(Some(receiver)))))
-        }
-    }
-
-    impl Process for Ends {
-        fn is_live(&self) -> bool {
-            lock(&self.0).is_some()
-        }
-
-        fn ended(&self) -> BoxFuture<'_, Result<JobExit, SandboxError>> {
-            let told = lock(&self.0).take();
-            async {
-                if let Some(told) = told {
-                    let _ = told.await;
-                }
-                Ok(JobExit {
-                    status: JobStatus::Exited(0),
-                    output: Vec::new(),
-                    dropped: 0,
-                    elapsed: Duration::ZERO,
-                })
-            }
-            .boxed()
-        }
-
-        fn end(&self) -> BoxFuture<'_, Result<Reaped, SandboxError>> {
-            async { Ok(Reaped::default()) }.boxed()
-        }
-    }
-
-    fn order() -> Order {
-        let spec = JobSpec {
-            token: mint_token(),
-            label: "true".to_owned(),
-            argv: vec!["true".into()],
-            env: Vec::new(),
-            cwd: "/".into(),
-            mounts: Vec::new(),
-            network: Network::Off,
-            limits: Limits::default(),
-            stdin: Vec::new(),
-        };
-        Order { spec, lease: LeaseId::new("a"), label: "true".to_owned(), by: 0, watch: None }
-    }
+    use crate::jobs::testing::{Pretend, order};
 
     /// How many notices the end of a job of that kind leaves.
     async fn notices(kind: CardKind) -> usize {
         let (limits, none) = (JobLimits::default(), CardSink::none());
         let table = JobTable::new(kind, LaneId::new(NAME), limits, none, Learnt::default());
-        let starts = Starts::default();
-        let id = table.start(&starts, order()).unwrap();
-        drop(lock(&starts.0).take());
+        let process = Pretend::default();
+        let id = table.start(&process, order()).unwrap();
+        process.exit();
         table.wait(&id, u64::MAX, Duration::from_secs(60)).await;
         assert!(table.list().iter().all(|job| !job.state.is_live()), "it has ended");
         table.take_notices(0).len()

@@ -49,74 +49,11 @@ pub struct Order {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::time::Duration;
 
-    use futures_util::FutureExt;
-    use futures_util::future::BoxFuture;
-    use tokio::sync::Notify;
-    use tokio_util::sync::CancellationToken;
-
-    use super::*;
-    use crate::jobs::{JobBook, JobTable};
-    use crate::model::{JobId, LaneId, RunToken};
-    use crate::sandbox::{
-        JobExit, JobStatus, Launch, Limits, Live, Network, Process, Reaped, SandboxError,
-    };
-
-    /// A process that writes a line and ends when it is told to.
-    struct Told(Arc<Notify>);
-
-    impl Process for Told {
-        fn is_live(&self) -> bool {
-            true
-        }
-
-        fn ended(&self) -> BoxFuture<'_, Result<JobExit, SandboxError>> {
-            async {
-                self.0.notified().await;
-                let status = JobStatus::Exited(0);
-                Ok(JobExit { status, output: Vec::new(), dropped: 0, elapsed: Duration::ZERO })
-            }
-            .boxed()
-        }
-
-        fn end(&self) -> BoxFuture<'_, Result<Reaped, SandboxError>> {
-            async { Ok(Reaped::default()) }.boxed()
-        }
-    }
-
-    #[derive(Default)]
-    struct Starts(Arc<Notify>);
-
-    impl Launch for Starts {
-        fn run<'a>(
-            &'a self,
-            _: JobSpec,
-            _: &'a CancellationToken,
-        ) -> BoxFuture<'a, Result<JobExit, SandboxError>> {
-            async { Err(SandboxError::NotPermitted("only live ones".into())) }.boxed()
-        }
-
-        fn start_live(&self, _: JobSpec, _: Live) -> Result<Box<dyn Process>, SandboxError> {
-            Ok(Box::new(Told(self.0.clone())))
-        }
-    }
-
-    fn start(table: &JobTable, launch: &Starts) -> JobId {
-        let spec = JobSpec {
-            token: RunToken::new("t"),
-            label: "true".to_owned(),
-            argv: vec!["true".into()],
-            env: Vec::new(),
-            cwd: "/".into(),
-            mounts: Vec::new(),
-            network: Network::Off,
-            limits: Limits::default(),
-            stdin: Vec::new(),
-        };
-        let (lease, label) = (LeaseId::new("a"), "true".to_owned());
-        table.start(launch, Order { spec, lease, label, by: 0, watch: None }).unwrap()
-    }
+    use crate::jobs::testing::{Pretend, order};
+    use crate::jobs::{JobBook, JobLimits};
+    use crate::model::LaneId;
 
     // contract R7
     #[tokio::test(start_paused = true)]
@@ -124,12 +61,12 @@ mod tests {
         let second = Duration::from_secs(1);
         let limits = JobLimits::default();
         let table = JobBook::new(limits).open(&LaneId::of("one", 1));
-        let launch = Starts::default();
-        let id = start(&table, &launch);
+        let process = Pretend::default();
+        let id = table.start(&process, order()).unwrap();
         // However long it runs, and whenever it is read, the time begins with its exit.
         tokio::time::advance(limits.retention * 2).await;
         assert!(table.read(&id, 0).is_some());
-        launch.0.notify_one();
+        process.exit();
         table.wait(&id, u64::MAX, second).await;
         let is_there = || table.list().iter().any(|job| job.id == id);
         assert!(is_there() && !table.has_live(0));

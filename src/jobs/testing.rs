@@ -1,17 +1,24 @@
-//! A live thing for tests: it keeps what is put in and writes what it is told to.
+//! Things for tests: a live one that keeps what is put in and writes what it is told to, and processes that end when
+//! they are told to. What real processes leave is tested with the sandbox.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::board::Source;
 use super::entry::lock;
 use super::handle::{Handle, Input, Size, StopReport};
+use super::order::Order;
 use super::ring::{Reading, Ring};
-use crate::model::{Card, CardState, JobId, Sender};
+use crate::model::{Card, CardState, JobId, LeaseId, RunToken, Sender};
+use crate::sandbox::{
+    JobExit, JobSpec, JobStatus, Launch, Limits, Live, Network, Process, Reaped, SandboxError,
+};
 
 /// A thing without a process.
 pub(crate) struct Fake {
@@ -117,4 +124,82 @@ impl Handle for Fake {
         lock(&self.sizes).push(size);
         Ok(())
     }
+}
+
+/// Starts one process, which ends when it is told to, and by the first kill that it does not outlive.
+#[derive(Clone, Default)]
+pub(crate) struct Pretend(Arc<Told>);
+
+#[derive(Default)]
+struct Told {
+    outlives: u32,
+    kills: AtomicU32,
+    over: Notify,
+}
+
+impl Pretend {
+    /// One whose end is proven only after so many kills.
+    pub fn outliving(outlives: u32) -> Self {
+        Self(Arc::new(Told { outlives, ..Told::default() }))
+    }
+
+    /// It ends by itself.
+    pub fn exit(&self) {
+        self.0.over.notify_one();
+    }
+}
+
+impl Process for Pretend {
+    fn is_live(&self) -> bool {
+        self.0.kills.load(Ordering::SeqCst) <= self.0.outlives
+    }
+
+    fn ended(&self) -> BoxFuture<'_, Result<JobExit, SandboxError>> {
+        async {
+            self.0.over.notified().await;
+            let status = if self.is_live() { JobStatus::Exited(0) } else { JobStatus::Killed };
+            let elapsed = Duration::from_secs(3);
+            Ok(JobExit { status, output: Vec::new(), dropped: 0, elapsed })
+        }
+        .boxed()
+    }
+
+    fn end(&self) -> BoxFuture<'_, Result<Reaped, SandboxError>> {
+        let alive = self.0.kills.fetch_add(1, Ordering::SeqCst) < self.0.outlives;
+        let survivors = if alive { vec!["sleep (process 7)".to_owned()] } else { Vec::new() };
+        if !alive {
+            self.exit();
+        }
+        async { Ok(Reaped { killed: 0, survivors }) }.boxed()
+    }
+}
+
+impl Launch for Pretend {
+    fn run<'a>(
+        &'a self,
+        _: JobSpec,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<JobExit, SandboxError>> {
+        async { Err(SandboxError::NotPermitted("only live ones".into())) }.boxed()
+    }
+
+    fn start_live(&self, _: JobSpec, _: Live) -> Result<Box<dyn Process>, SandboxError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+/// An order for it.
+pub(crate) fn order() -> Order {
+    let spec = JobSpec {
+        token: RunToken::new("t"),
+        label: "sleep".to_owned(),
+        argv: vec!["sleep".into()],
+        env: Vec::new(),
+        cwd: "/".into(),
+        mounts: Vec::new(),
+        network: Network::Off,
+        limits: Limits::default(),
+        stdin: Vec::new(),
+    };
+    Order { spec, lease: LeaseId::new("a"), label: "sleep 1000".to_owned(), by: 0, watch: None }
 }

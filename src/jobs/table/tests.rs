@@ -1,74 +1,10 @@
 //! A table over a process whose end is not proven at once. What a real one leaves is tested with the sandbox.
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use tokio_util::sync::CancellationToken;
-
 use super::super::board::{Board, Source};
 use super::super::entry::JobState;
+use super::super::testing::{Pretend, order};
 use super::*;
-use crate::model::{Card, CardState, RunToken};
-use crate::sandbox::{JobSpec, Limits, Network, Reaped};
-
-/// A process that outlives its first kill.
-#[derive(Default)]
-struct Stubborn {
-    kills: AtomicU32,
-    over: Notify,
-}
-
-impl Process for Arc<Stubborn> {
-    fn is_live(&self) -> bool {
-        self.kills.load(Ordering::SeqCst) < 2
-    }
-
-    fn ended(&self) -> BoxFuture<'_, Result<JobExit, SandboxError>> {
-        async {
-            self.over.notified().await;
-            let (status, elapsed) = (JobStatus::Killed, Duration::from_secs(3));
-            Ok(JobExit { status, output: Vec::new(), dropped: 0, elapsed })
-        }
-        .boxed()
-    }
-
-    fn end(&self) -> BoxFuture<'_, Result<Reaped, SandboxError>> {
-        let first = self.kills.fetch_add(1, Ordering::SeqCst) == 0;
-        let survivors = if first { vec!["sleep (process 7)".to_owned()] } else { Vec::new() };
-        if !first {
-            self.over.notify_one();
-        }
-        async { Ok(Reaped { killed: 0, survivors }) }.boxed()
-    }
-}
-
-impl Launch for Arc<Stubborn> {
-    fn run<'a>(
-        &'a self,
-        _: JobSpec,
-        _: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<JobExit, SandboxError>> {
-        async { Err(SandboxError::NotPermitted("only live ones".into())) }.boxed()
-    }
-
-    fn start_live(&self, _: JobSpec, _: Live) -> Result<Box<dyn Process>, SandboxError> {
-        Ok(Box::new(self.clone()))
-    }
-}
-
-fn order() -> Order {
-    let spec = JobSpec {
-        token: RunToken::new("t"),
-        label: "sleep".to_owned(),
-        argv: vec!["sleep".into()],
-        env: Vec::new(),
-        cwd: "/".into(),
-        mounts: Vec::new(),
-        network: Network::Off,
-        limits: Limits::default(),
-        stdin: Vec::new(),
-    };
-    Order { spec, lease: LeaseId::new("a"), label: "sleep 1000".to_owned(), by: 0, watch: None }
-}
+use crate::model::{Card, CardState};
 
 /// A table of a kind, of which nothing that ended is kept, and the cards that it shows.
 fn table(kind: CardKind) -> (JobTable, Arc<Mutex<Vec<Card>>>) {
@@ -90,7 +26,7 @@ fn stays(table: &JobTable, id: &JobId) {
     assert!(view.state.is_live() && table.has_live(0));
     assert!(table.find(id).unwrap().ended_at().is_none(), "no retention runs");
     assert!(table.take_notices(0).is_empty(), "nobody is told of an end");
-    let more = table.start(&Arc::new(Stubborn::default()), order()).unwrap_err();
+    let more = table.start(&Pretend::outliving(1), order()).unwrap_err();
     assert!(more.starts_with("1 jobs run already"), "it has its place: {more}");
 }
 
@@ -98,7 +34,7 @@ fn stays(table: &JobTable, id: &JobId) {
 #[tokio::test]
 async fn what_is_not_proven_is_named_and_the_job_stays_listed_until_it_is() {
     let (table, shown) = table(CardKind::Job);
-    let id = table.start(&Arc::new(Stubborn::default()), order()).unwrap();
+    let id = table.start(&Pretend::outliving(1), order()).unwrap();
     let report = table.kill(&id).await.unwrap();
     assert_eq!(report, KillReport::Survivors(vec!["sleep (process 7)".to_owned()]));
     stays(&table, &id);
@@ -114,7 +50,7 @@ async fn what_is_not_proven_is_named_and_the_job_stays_listed_until_it_is() {
 #[tokio::test]
 async fn the_operator_is_told_what_survived_and_its_worker_of_the_proven_end() {
     let (table, _) = table(CardKind::Job);
-    let id = table.start(&Arc::new(Stubborn::default()), order()).unwrap();
+    let id = table.start(&Pretend::outliving(1), order()).unwrap();
     let board = Board::default();
     board.add(Arc::new(table.clone()));
     let handle = board.find(id.as_str()).unwrap();
@@ -131,7 +67,7 @@ async fn the_operator_is_told_what_survived_and_its_worker_of_the_proven_end() {
 #[tokio::test]
 async fn a_command_of_the_operator_s_is_shown_as_it_stands_and_gives_no_notice() {
     let (table, shown) = table(CardKind::Shell);
-    let id = table.start(&Arc::new(Stubborn::default()), order()).unwrap();
+    let id = table.start(&Pretend::outliving(1), order()).unwrap();
     table.kill(&id).await.unwrap();
     table.kill(&id).await.unwrap();
     let mut states: Vec<String> = lock(&shown).iter().map(|card| card.state.words()).collect();
