@@ -320,7 +320,8 @@ fn run(place: &Place, flags: &[&str]) -> Value {
         "hasty=messages:claude-haiku-4-5",
         "thorough=responses:gpt-5-codex",
     ];
-    let mut arguments = vec!["run", TASK, "-C", place.repository.to_str().unwrap()];
+    // The replies are recorded: there is none to a gate's words.
+    let mut arguments = vec!["run", TASK, "-C", place.repository.to_str().unwrap(), "--heal", "0"];
     arguments.extend(lanes.iter().flat_map(|lane| ["--lane", lane]));
     arguments.extend(["--dir", "reproduction", "--judge-model", "bench:judge", "--no-synth"]);
     arguments.extend(["--json"].iter().chain(flags));
