@@ -72,6 +72,11 @@ impl Context {
         (!value.is_empty()).then(|| value.to_owned())
     }
 
+    /// Where programs are looked for.
+    pub fn path(&self) -> OsString {
+        self.env.get(&OsString::from("PATH")).cloned().unwrap_or_default()
+    }
+
     /// How reports look on standard output.
     pub fn style(&self) -> Style {
         Style { columns: self.columns, colour: self.colour }

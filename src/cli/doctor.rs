@@ -30,7 +30,7 @@ impl Args {
             .enable_all()
             .build()
             .map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))?;
-        let path = context.env.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
+        let path = context.path();
         let found = runtime.block_on(checkup(&warden, &context.state, &path, &context.home));
         let config = user_settings(context)?;
         let directories = [("state", &context.state), ("cache", &context.cache)];

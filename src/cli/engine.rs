@@ -137,7 +137,7 @@ fn equipment(
         state: context.state.clone(),
         cache: context.cache.clone(),
         user: context.config.clone(),
-        path: context.env.get(&OsString::from("PATH")).cloned().unwrap_or_default(),
+        path: context.path(),
         home: context.home.clone(),
         gate_env: gate_env(plan, context)?,
         host: HostJobs::new(masker.learnt().clone(), CardSink::none()),

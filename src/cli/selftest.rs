@@ -1,7 +1,6 @@
 //! `bakeoff selftest`.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -251,7 +250,7 @@ fn attack(context: &Context) -> Result<Vec<String>, CliError> {
 /// A run goes on without a Python, and would then fail for a reason that is none of what it is there for.
 fn has_python(context: &Context) -> Result<(), CliError> {
     let (warden, runtime) = (warden(context)?, runtime()?);
-    let path = context.env.get(OsStr::new("PATH")).cloned().unwrap_or_default();
+    let path = context.path();
     runtime.block_on(async {
         let permit = Permit::grant(&warden.prove().await, false).map_err(PipelineError::from)?;
         let launcher = Launcher::new(warden, permit);

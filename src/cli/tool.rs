@@ -1,7 +1,6 @@
 //! `bakeoff tool`.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,8 +76,7 @@ impl Args {
             };
             let registry = match launcher.as_ref().filter(|_| name == "run_bash" || is_code) {
                 Some(launcher) => {
-                    let path =
-                        context.env.get(&OsString::from("PATH")).cloned().unwrap_or_default();
+                    let path = context.path();
                     let git = git::find(launcher, &path, &context.home).await;
                     registry.with_git(git.map(|(git, _)| git))
                 }
@@ -138,7 +136,7 @@ fn offered(registry: &Registry, name: &str) -> Result<(), CliError> {
 
 /// The operator may run code where `[workers] sandbox = "strict"` keeps it from models, too.
 async fn code(launcher: Option<&Launcher>, context: &Context) -> Result<CodeExecution, CliError> {
-    let path = context.env.get(&OsString::from("PATH")).cloned().unwrap_or_default();
+    let path = context.path();
     let python = match launcher {
         Some(launcher) => python::find(launcher, &path, &context.home).await,
         None => Err("no sandbox can be proved here".to_owned()),

@@ -3,12 +3,10 @@
 //! A lane's worker, a worker's job and an operator's shell look alike here: what a thing is, is data, and
 //! nobody acts on it but to print its label (contract R4).
 
-use std::fmt;
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::sink::Sink;
 use super::{JobId, LaneId};
 
 /// What a thing is.
@@ -118,32 +116,8 @@ impl Card {
     }
 }
 
-/// Where cards go of what is shown and kept nowhere: they are no events of a run. Cheap to clone; sending never blocks.
-#[derive(Clone)]
-pub struct CardSink(Arc<dyn Fn(Card) + Send + Sync>);
-
-impl CardSink {
-    /// A sink that hands every card to `listener`, which must not block.
-    pub fn new(listener: impl Fn(Card) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(listener))
-    }
-
-    /// A sink that drops everything.
-    pub fn none() -> Self {
-        Self::new(|_| {})
-    }
-
-    /// Shows how a thing stands.
-    pub fn send(&self, card: Card) {
-        (self.0)(card);
-    }
-}
-
-impl fmt::Debug for CardSink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CardSink")
-    }
-}
+/// Where cards go of what is shown and kept nowhere: they are no events of a run.
+pub type CardSink = Sink<Card>;
 
 #[cfg(test)]
 mod tests {

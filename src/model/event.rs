@@ -1,11 +1,9 @@
 //! What a run tells its listeners while it goes on. Listeners never call back.
 
-use std::fmt;
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::sink::Sink;
 use super::{
     Admission, Ballot, CandidateId, Card, Decision, Duel, Enough, Exit, GateReport, LaneId, RunId,
     Steer, Stop, Usage, Warning,
@@ -166,29 +164,5 @@ pub enum RunEvent {
     },
 }
 
-/// Where events go. Cheap to clone; sending never blocks and never fails.
-#[derive(Clone)]
-pub struct EventSink(Arc<dyn Fn(RunEvent) + Send + Sync>);
-
-impl EventSink {
-    /// A sink that hands every event to `listener`, which must not block.
-    pub fn new(listener: impl Fn(RunEvent) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(listener))
-    }
-
-    /// A sink that drops everything.
-    pub fn none() -> Self {
-        Self::new(|_| {})
-    }
-
-    /// Tells of something.
-    pub fn send(&self, event: RunEvent) {
-        (self.0)(event);
-    }
-}
-
-impl fmt::Debug for EventSink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EventSink")
-    }
-}
+/// Where events go.
+pub type EventSink = Sink<RunEvent>;

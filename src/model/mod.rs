@@ -16,6 +16,7 @@ mod ids;
 mod plan;
 pub mod printable;
 mod record;
+mod sink;
 mod steer;
 mod task;
 mod text;
@@ -48,6 +49,7 @@ pub use record::{
     BaseRecord, CandidateRecord, Enough, LaneRecord, RECORD_VERSION, RULES_VERSION, Resumption,
     RunKind, RunRecord, SandboxRecord, Saved, Unanswered, Warning,
 };
+pub use sink::Sink;
 pub use steer::{Fate, Sender, Steer};
 pub use task::{Task, TaskSource};
 pub use text::{Clipped, clip};

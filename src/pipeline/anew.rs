@@ -33,11 +33,13 @@ impl Memory {
         self.rejudges.as_ref()
     }
 
-    /// What was spent so far, and what was refused, was another run's. Nothing of it is lost, either.
-    pub(super) fn forget_costs(&mut self) -> u64 {
-        self.spent.clear();
-        self.limited = Limited::default();
-        0
+    /// Where a run judges another one anew, what was spent so far, refused or possibly paid was that one's.
+    pub(super) fn leave_costs(&mut self, possibly_paid: &mut u64) {
+        if self.rejudges.is_some() {
+            self.spent.clear();
+            self.limited = Limited::default();
+            *possibly_paid = 0;
+        }
     }
 
     /// Whether a lane that the other run has no end of is to be left as it is: nobody had been asked.

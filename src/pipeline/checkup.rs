@@ -3,14 +3,11 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::{git, python};
-use crate::jobs::mint_token;
+use super::{git, python, trial};
 use crate::repo::{Spaces, Tried};
 use crate::sandbox::{
-    Feed, JobSpec, JobStatus, Launch, Launcher, Limits, Live, Network, Permit, TerminalSize,
-    Warden, toolchain,
+    Feed, JobStatus, Launch, Launcher, Live, Permit, TerminalSize, Warden, toolchain,
 };
 
 /// What was found.
@@ -78,19 +75,8 @@ pub async fn checkup(warden: &Warden, state: &Path, path: &OsStr, home: &Path) -
 
 /// Gives a job a terminal, as `shell --pty` does, and lets it look.
 async fn terminal(launch: &dyn Launch) -> Result<(), String> {
-    let spec = JobSpec {
-        token: mint_token(),
-        label: "terminal".to_owned(),
-        argv: ["/bin/sh", "-c", "test -t 0 && test -t 1 && test -w /dev/tty"]
-            .map(Into::into)
-            .into(),
-        env: Vec::new(),
-        cwd: "/".into(),
-        mounts: Vec::new(),
-        network: Network::Off,
-        limits: Limits { wall: Duration::from_secs(60), ..Limits::default() },
-        stdin: Vec::new(),
-    };
+    let argv = ["/bin/sh", "-c", "test -t 0 && test -t 1 && test -w /dev/tty"];
+    let spec = trial::job("terminal", argv, Vec::new(), Vec::new());
     let feed = Feed::Terminal(TerminalSize { rows: 40, columns: 120 });
     let live = Live { feed, ..Live::new(Arc::new(|_| {})) };
     let process = launch.start_live(spec, live).map_err(|error| error.to_string())?;

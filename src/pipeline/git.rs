@@ -2,13 +2,12 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::jobs::mint_token;
+use super::trial;
 use crate::sandbox::toolchain::{Git, discover_git};
-use crate::sandbox::{JobSpec, JobStatus, Launch, Limits, Network};
+use crate::sandbox::{JobStatus, Launch};
 
 /// Older ones take no settings from the environment (`GIT_CONFIG_COUNT`), so that nothing of what a
 /// repository's own configuration names could be switched off.
@@ -19,30 +18,25 @@ const OLDEST: (u32, u32) = (2, 31);
 /// # Errors
 /// In words for the operator and the model, when there is none.
 pub async fn find(launch: &dyn Launch, path: &OsStr, home: &Path) -> Result<(Git, String), String> {
-    let first = discover_git(path, home);
-    let system = discover_git(OsStr::new("/usr/bin:/bin"), home);
     let mut why = "there is no git on PATH".to_owned();
-    for git in [first, system].into_iter().flatten() {
+    let mut tried = None;
+    for path in [path, OsStr::new("/usr/bin:/bin")] {
+        let Some(git) = discover_git(path, home).filter(|git| tried.as_ref() != Some(git)) else {
+            continue;
+        };
         match try_out(launch, &git).await {
             Ok(version) => return Ok((git, version)),
             Err(trouble) => why = format!("{}: {trouble}", git.program.display()),
         }
+        tried = Some(git);
     }
     Err(why)
 }
 
 async fn try_out(launch: &dyn Launch, git: &Git) -> Result<String, String> {
-    let spec = JobSpec {
-        token: mint_token(),
-        label: "git".to_owned(),
-        argv: vec![git.program.clone().into_os_string(), "--version".into()],
-        env: vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/nonexistent".into())],
-        cwd: "/".into(),
-        mounts: git.mounts.clone(),
-        network: Network::Off,
-        limits: Limits { wall: Duration::from_secs(60), ..Limits::default() },
-        stdin: Vec::new(),
-    };
+    let env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/nonexistent".into())];
+    let argv = [git.program.as_os_str(), OsStr::new("--version")];
+    let spec = trial::job("git", argv, env, git.mounts.clone());
     let exit =
         launch.run(spec, &CancellationToken::new()).await.map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&exit.output).trim().to_owned();

@@ -164,8 +164,8 @@ impl Memory {
                         frame.plan.limits = *limits;
                     }
                     possibly_paid += open.lose();
-                    if !std::mem::replace(&mut gone_on, true) && memory.rejudges.is_some() {
-                        possibly_paid = memory.forget_costs();
+                    if !std::mem::replace(&mut gone_on, true) {
+                        memory.leave_costs(&mut possibly_paid);
                     }
                     memory.timed_out = None;
                 }
@@ -174,8 +174,8 @@ impl Memory {
             }
         }
         possibly_paid += open.lose();
-        if !gone_on && memory.rejudges.is_some() {
-            possibly_paid = memory.forget_costs();
+        if !gone_on {
+            memory.leave_costs(&mut possibly_paid);
         }
         memory.resumption =
             Some(Resumption { possibly_paid_calls: possibly_paid, ..Default::default() });
@@ -201,7 +201,8 @@ impl Memory {
             self.artifact::<ModelRequest>(request)?;
         }
         // The others are found again by their names, which say nothing of what is stored under them.
-        for (_, request) in self.calls.keys() {
+        let last: BTreeSet<&Asked> = self.asked.values().collect();
+        for (_, request) in self.calls.keys().filter(|asked| !last.contains(asked)) {
             self.artifacts.iter().try_for_each(|all| all.get(request).map(drop))?;
         }
         Ok(())

@@ -47,6 +47,7 @@ mod stages;
 mod steers;
 mod survey;
 mod tell;
+mod trial;
 mod work;
 
 #[cfg(test)]

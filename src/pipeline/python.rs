@@ -2,13 +2,12 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::jobs::mint_token;
+use super::trial;
 use crate::sandbox::toolchain::{Python, discover_python};
-use crate::sandbox::{JobSpec, JobStatus, Launch, Limits, Network};
+use crate::sandbox::{JobStatus, Launch};
 
 /// Ends with 0 in a Python that can run snippets.
 const TRIAL: &str =
@@ -21,17 +20,9 @@ const TRIAL: &str =
 pub async fn find(launch: &dyn Launch, path: &OsStr, home: &Path) -> Result<Python, String> {
     let python = discover_python(path, home).ok_or("no python3 on PATH")?;
     let program = python.program.clone();
-    let spec = JobSpec {
-        token: mint_token(),
-        label: "python".to_owned(),
-        argv: [program.clone().into_os_string(), "-I".into(), "-c".into(), TRIAL.into()].into(),
-        env: python.env.clone(),
-        cwd: "/".into(),
-        mounts: python.mounts.clone(),
-        network: Network::Off,
-        limits: Limits { wall: Duration::from_secs(60), ..Limits::default() },
-        stdin: Vec::new(),
-    };
+    let options = ["-I", "-c", TRIAL].map(OsStr::new);
+    let argv = [program.as_os_str()].into_iter().chain(options);
+    let spec = trial::job("python", argv, python.env.clone(), python.mounts.clone());
     let program = program.display();
     match launch.run(spec, &CancellationToken::new()).await {
         Ok(exit) if exit.status == JobStatus::Exited(0) => Ok(python),

@@ -61,14 +61,23 @@ fn entries(dir: &Path) -> io::Result<Vec<DirEntry>> {
     }
 }
 
+/// What a `.git` file names as the git directory, as a real path; `None` for anything but a file, such
+/// as a FIFO, on which reading would wait.
+pub fn git_dir_named(dot_git: &Path) -> Option<PathBuf> {
+    let found = dot_git.metadata().ok()?;
+    let is_one = found.is_file() && found.len() <= LONGEST_FILE;
+    let text = is_one.then(|| fs::read(dot_git).ok()).flatten()?;
+    let text = String::from_utf8_lossy(&text);
+    let to = text.strip_prefix("gitdir:")?.trim();
+    dot_git.parent()?.join(to).canonicalize().ok()
+}
+
 /// The git directories within `top` that a `.git` file leads to: its own, and the one that it shares.
 fn named_by(entry: &DirEntry, top: &Path) -> Result<Vec<PathBuf>, String> {
     let path = entry.path();
-    let is_file = entry.metadata().is_ok_and(|it| it.is_file() && it.len() <= LONGEST_FILE);
-    let text = is_file.then(|| fs::read(&path).ok()).flatten().unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let at = path.parent().unwrap_or(top);
-    let own = text.strip_prefix("gitdir:").and_then(|to| at.join(to.trim()).canonicalize().ok());
+    // A link is none of its own: what it leads to is found where that stands.
+    let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+    let own = is_file.then(|| git_dir_named(&path)).flatten();
     let shared = own.as_ref().and_then(|own| {
         let to = fs::read_to_string(own.join("commondir")).ok()?;
         own.join(to.trim()).canonicalize().ok()

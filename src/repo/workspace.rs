@@ -18,9 +18,9 @@ use super::objects::{FILE, Leaf, read_blob};
 use super::output::GateLayer;
 use super::scan::{Found, Scan, Untracked};
 use super::store::Store;
-use super::{bare, delta, embedded, gate_copy, gitdiff, held, layer};
+use super::{bare, delta, embedded, gate_copy, gitdiff, layer};
 use crate::model::{LaneId, LeaseId};
-use crate::sandbox::{Mount, Mounted, Overlay};
+use crate::sandbox::{Mount, Mounted, Overlay, held_below};
 
 /// A worker's leased workspace: a directory with the base tree and the worker's changes. Everything
 /// reaches it through `root`, so that neither a moved directory nor a symbolic link leads elsewhere.
@@ -110,7 +110,7 @@ impl Workspace {
     /// a directory of somebody else's).
     pub fn held(&self) -> u64 {
         match &self.space {
-            Space::Overlay(upper) => held::below(upper),
+            Space::Overlay(upper) => held_below(upper),
             Space::Foreign | Space::Copy(_) => 0,
         }
     }

@@ -37,7 +37,7 @@ pub use permit::{Permit, Proof, Waiver};
 pub use probe::{Probe, ProbeReport, Spoil};
 pub use tier::Tier;
 pub(crate) use warden::Output;
-pub use warden::{Life, Reaped, Warden, WardenOptions};
+pub use warden::{Life, Reaped, Warden, WardenOptions, held_below};
 
 /// Whether a program that was started with this first argument must call [`warden_main`] at once.
 pub fn is_warden_call(first: Option<&std::ffi::OsStr>) -> bool {

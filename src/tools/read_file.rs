@@ -126,13 +126,13 @@ fn stream(
             "{name:?}: lines count from 1, and end_line is not below start_line"
         )));
     }
+    let too_few = |lines: u64| {
+        ToolOutput::refused(format!("{name:?} has {lines} lines; line {first} can't be shown"))
+    };
     let mut reader = BufReader::with_capacity(1 << 16, file);
     for line in 1..first {
         if reader.skip_until(b'\n').map_err(failed)? == 0 {
-            let lines = line - 1;
-            return Err(ToolOutput::refused(format!(
-                "{name:?} has {lines} lines; line {first} can't be shown"
-            )));
+            return Err(too_few(line - 1));
         }
     }
     let mut body = Vec::new();
@@ -146,9 +146,7 @@ fn stream(
         shown += 1;
     }
     if shown < first {
-        return Err(ToolOutput::refused(format!(
-            "{name:?} has {shown} lines; line {first} can't be shown"
-        )));
+        return Err(too_few(shown));
     }
     let cut = body.len() > MAX_BODY;
     body.truncate(MAX_BODY);

@@ -123,16 +123,15 @@ async fn run(
     };
     let is_recursive = spec.argv.iter().any(|word| word == "--exclude-dir=.git");
     let tells_addresses = tells_addresses(&spec);
-    if arguments.background == Some(true) {
-        if tells_addresses {
-            let why =
-                "refused: git remote with addresses can't run in the background. Nothing was run";
-            return Err(ToolOutput::refused(why));
-        }
-        use_git(&mut spec, git)?;
-        return start(context, &**launch, spec, arguments);
+    let background = arguments.background == Some(true);
+    if background && tells_addresses {
+        let why = "refused: git remote with addresses can't run in the background. Nothing was run";
+        return Err(ToolOutput::refused(why));
     }
     use_git(&mut spec, git)?;
+    if background {
+        return start(context, &**launch, spec, arguments);
+    }
     match launch.run(spec, &context.cancel).await {
         Ok(exit) if tells_addresses => {
             let output = answer(&exit);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::repo::Workspace;
+use crate::repo::{Workspace, git_dir_named};
 
 /// Opens `dir` as a workspace. Its git directory is the one of the nearest `.git` at or above it; with
 /// none it is empty, and git commands are refused.
@@ -44,8 +44,5 @@ fn git_dir_of(top: &Path) -> Option<PathBuf> {
     if dot_git.is_dir() {
         return Some(dot_git);
     }
-    // Not a FIFO, on which reading would wait.
-    let text = dot_git.is_file().then(|| std::fs::read_to_string(&dot_git).ok()).flatten()?;
-    let target = top.join(text.strip_prefix("gitdir:")?.trim());
-    std::fs::canonicalize(target).ok().filter(|target| target.is_dir())
+    git_dir_named(&dot_git).filter(|target| target.is_dir())
 }

@@ -162,6 +162,14 @@ fn open_dir(at: impl AsFd, name: impl rustix::path::Arg, more: OFlags) -> Option
     rustix::fs::openat(at, name, flags, Mode::empty()).ok()
 }
 
+/// What a directory holds, in bytes, counted as a job's places are; what can't be looked at counts nothing.
+pub fn held_below(dir: impl AsFd) -> u64 {
+    let open = Dir::read_from(dir).map(|dir| vec![(dir, false)]).unwrap_or_default();
+    let mut walk = Walk { open, ..Walk::default() };
+    while walk.advance() {}
+    walk.own
+}
+
 /// One way through the places, depth first.
 #[derive(Debug, Default)]
 struct Walk {

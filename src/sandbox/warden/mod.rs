@@ -21,6 +21,7 @@ mod server;
 mod table;
 
 pub use client::{Life, Mounted, Warden, WardenOptions};
+pub use meter::held_below;
 pub use table::Reaped;
 
 pub(crate) use output::Output;

@@ -93,8 +93,8 @@ impl CodeExecution {
         let output = Arc::new(Mutex::new(Ring::new(MAX_OUTPUT)));
         let live = Live { channel: Some(theirs.into()), ..Live::new(keep(output.clone())) };
         let before = git_within(context).await.map_err(|error| not_run(&error))?;
-        let mut spec = self.job(context, &before, Duration::from_secs(seconds));
-        spec.limits.disk_bytes = disk_left(held(context).await);
+        let (wall, disk) = (Duration::from_secs(seconds), disk_left(held(context).await));
+        let spec = self.job(context, &before, wall, disk);
         let process = launch.start_live(spec, live).map_err(|e| not_run(&e))?;
         let calls = serve::calls(ours, &arguments.code, &self.tools, context);
         let mut ended = process.ended();
@@ -110,7 +110,13 @@ impl CodeExecution {
         Ok(answer(&exit, &made, &ring, seconds))
     }
 
-    fn job(&self, context: &ToolContext, git: &[PathBuf], wall: Duration) -> JobSpec {
+    fn job(
+        &self,
+        context: &ToolContext,
+        git: &[PathBuf],
+        wall: Duration,
+        disk_bytes: u64,
+    ) -> JobSpec {
         let workspace = &context.workspace;
         let mut mounts = self.python.mounts.clone();
         mounts.push(workspace.mount(!context.read_only));
@@ -133,7 +139,7 @@ impl CodeExecution {
                 processes: 64,
                 file_bytes: 1 << 30,
                 output_bytes: MAX_OUTPUT,
-                disk_bytes: LEAST_DISK,
+                disk_bytes,
                 ..Limits::default()
             },
             stdin: Vec::new(),
@@ -218,9 +224,10 @@ fn answer(exit: &JobExit, made: &str, output: &Ring, seconds: u64) -> ToolOutput
             (format!("stopped after {seconds} seconds; its output so far follows"), true)
         }
         JobStatus::DiskLimit { held, .. } => {
+            let (most, all) = (MOST_DISK >> 20, WORKSPACE_DISK >> 20);
             let words =
-                "on disk; 1024 MiB are the most, and the workspace's changes may hold 2048 MiB";
-            (format!("stopped: it held {} MiB {words}", held >> 20), true)
+                format!("{most} MiB are the most, and the workspace's changes may hold {all} MiB");
+            (format!("stopped: it held {} MiB on disk; {words}", held >> 20), true)
         }
         JobStatus::Killed => ("stopped by the engine".to_owned(), true),
     };
