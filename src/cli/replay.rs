@@ -10,7 +10,7 @@ use crate::pipeline::{Memory, Recall, replay};
 /// Derive a finished run's decision again from its record, without network or processes
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Exit code 0 when everything came out as it is recorded, 1 when anything differs."
+    after_help = "Exit code 0 when everything came out as it is recorded and is kept as it was written, 1 when anything differs."
 )]
 pub struct Args {
     /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
@@ -40,7 +40,8 @@ impl Args {
     pub fn run(self, context: &Context) -> Result<Exit, CliError> {
         let dir = Runs::new(&context.state).find(&self.run)?;
         let recorded = record::read(&dir)?;
-        let (frame, memory) = Memory::of(&dir.read_journal()?, &dir, Recall::Everything)?;
+        let read = dir.inspect_journal()?;
+        let (frame, memory) = Memory::of(&read, &dir, Recall::Everything)?;
         if !decided(&recorded, &memory) {
             return Err(CliError::usage(format!(
                 "run {} was cut off, so it has no decision of its own; `bakeoff resume` goes on with it",
@@ -52,7 +53,8 @@ impl Args {
             .build()
             .map_err(|error| CliError::internal(format!("failed to start the runtime: {error}")))?;
         let work = replay(frame, memory, &recorded, &context.cache, &dir);
-        let differences = runtime.block_on(work)?;
+        let mut differences = dir.faults(&read)?;
+        differences.extend(runtime.block_on(work)?);
         self.tell(dir.id().as_str(), &differences)?;
         Ok(if differences.is_empty() { Exit::Done } else { Exit::NoWinner })
     }

@@ -118,11 +118,7 @@ impl Args {
             let (frame, mut memory) = Memory::of(&dir.read_journal()?, dir, Recall::Completed)?;
             Ok(memory.raise(&self.limits(&frame)?)?)
         };
-        match self.budget.is_none() && self.max_tokens.is_none() {
-            // Of a run that has ended the outcome is shown, even where its journal can't be read any more.
-            true => Ok(left().unwrap_or(false)),
-            false => left(),
-        }
+        left().map_err(|error| super::record::kept(error, dir))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A directory of artifacts, each named by the SHA-256 of its bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -84,6 +84,25 @@ impl Artifacts {
         Ok(bytes)
     }
 
+    /// Those stored that are damaged.
+    ///
+    /// # Errors
+    /// When one can't be read.
+    pub fn damaged(&self) -> Result<Vec<ArtifactId>, JournalError> {
+        let mut damaged = Vec::new();
+        for shard in entries(&self.dir)? {
+            for file in entries(&shard)? {
+                let names = [&shard, &file].map(|path| path.file_name().unwrap_or_default());
+                let id = ArtifactId::new(names.map(|name| name.to_string_lossy()).concat());
+                match self.get(&id) {
+                    Err(JournalError::Damaged(_)) => damaged.push(id),
+                    other => drop(other?),
+                }
+            }
+        }
+        Ok(damaged)
+    }
+
     /// Where an artifact is stored.
     pub fn path(&self, id: &ArtifactId) -> PathBuf {
         let (shard, rest) = id.as_str().split_at_checked(2).unwrap_or(("", id.as_str()));
@@ -92,11 +111,23 @@ impl Artifacts {
 }
 
 /// Lower-case hexadecimal SHA-256.
-fn name_of(bytes: &[u8]) -> ArtifactId {
+pub(super) fn name_of(bytes: &[u8]) -> ArtifactId {
     ArtifactId::new(hex(&Sha256::digest(bytes)))
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// What lies in a directory, in order; nothing where there is none.
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, JournalError> {
+    let failed = |error| JournalError::io("read", dir, error);
+    let found = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        found => found.map_err(failed)?,
+    };
+    let found: io::Result<BTreeSet<_>> = found.map(|entry| Ok(entry?.path())).collect();
+    Ok(found.map_err(failed)?.into_iter().collect())
+}
+
+/// Bytes as lower-case hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -130,5 +161,7 @@ mod tests {
         assert_eq!(artifacts.get(&id).unwrap(), b"a [masked] here");
         fs::write(artifacts.path(&id), b"changed").unwrap();
         assert!(matches!(artifacts.get(&id), Err(JournalError::Damaged(_))));
+        artifacts.put(b"another one").unwrap();
+        assert_eq!(artifacts.damaged().unwrap(), [id]);
     }
 }

@@ -171,6 +171,11 @@ pub enum Entry {
         /// How it ended on the base and on each finalist.
         runs: Vec<DuelRun>,
     },
+    /// The run's decision is about to be written down as `record.json`. Another record beside the journal is not its own.
+    Recorded {
+        /// SHA-256 of that file.
+        record: ArtifactId,
+    },
     /// Something that listeners were told, too.
     Event {
         /// The event.

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use bstr::ByteSlice;
 use secrecy::{ExposeSecret, SecretString};
+
+use super::escaped;
 
 /// The text that stands for a masked secret.
 pub const MASK: &str = "[masked]";
@@ -76,8 +77,8 @@ impl Learnt {
     pub fn within(&self, bytes: &[u8]) -> Vec<(usize, usize)> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut found: Vec<(usize, usize)> = Vec::new();
-        for secret in all.iter().map(|secret| secret.expose_secret().as_bytes()) {
-            let places = bytes.find_iter(secret).map(|at| (at, at + secret.len()));
+        for secret in all.iter().map(ExposeSecret::expose_secret) {
+            let places = escaped::find(bytes, secret).into_iter();
             // The longest are looked for first: what lies in one of them is hidden already.
             let free = |&(start, end): &(usize, usize)| {
                 found.iter().all(|&(from, to)| end <= from || to <= start)
@@ -141,13 +142,12 @@ impl Masker {
             .any(|word| upper.split('_').any(|part| part == *word || part.ends_with(word)))
     }
 
-    /// Masks the secrets in `bytes`; borrows when there is nothing to mask.
+    /// Masks the secrets in `bytes`, escaped ones, too, as in JSON; borrows when there is nothing to mask.
     pub fn mask<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let mut out = Cow::Borrowed(bytes);
         for secret in &self.all() {
-            let secret = secret.expose_secret();
-            if out.find(secret).is_some() {
-                out = Cow::Owned(out.replace(secret, MASK));
+            if let Some(masked) = escaped::replaced(&out, secret.expose_secret(), MASK) {
+                out = Cow::Owned(masked);
             }
         }
         out
@@ -156,13 +156,8 @@ impl Masker {
     /// Masks the secrets in the texts of a JSON document, whose form stays as it is even where a
     /// secret is also the name of a field, or is written with escapes; borrows when there is none.
     pub fn mask_json<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let escaped = |secret: &str| serde_json::Value::from(secret).to_string();
         let all = self.all();
-        let holds = |secret: &SecretString| {
-            let secret = secret.expose_secret();
-            let escaped = escaped(secret);
-            bytes.find(secret).is_some() || bytes.find(&escaped[1..escaped.len() - 1]).is_some()
-        };
+        let holds = |secret: &SecretString| escaped::holds(bytes, secret.expose_secret());
         if !all.iter().any(holds) {
             return Cow::Borrowed(bytes);
         }
@@ -178,8 +173,9 @@ fn mask_texts(secrets: &[SecretString], value: &mut serde_json::Value) {
     match value {
         serde_json::Value::String(text) => {
             for secret in secrets.iter().map(ExposeSecret::expose_secret) {
-                if text.contains(secret) {
-                    *text = text.replace(secret, MASK);
+                let masked = escaped::replaced(text.as_bytes(), secret, MASK);
+                if let Some(Ok(masked)) = masked.map(String::from_utf8) {
+                    *text = masked;
                 }
             }
         }

@@ -1,12 +1,15 @@
 //! What a run leaves on disk: an append-only journal, content-addressed artifacts, the record.
 //!
 //! A run's directory holds `journal.jsonl`, `artifacts/`, `record.json` and a lock. Everything is
-//! written by rename or append and synced before its effect is used; known secrets are masked at
-//! write. Never here: phases, what an entry means for a decision.
+//! written by rename or append and synced before its effect is used; each line is tied to those before it, and the
+//! last one names the record; known secrets are masked at write. Never here: phases, what an entry means for a decision.
 
 mod artifacts;
+mod chain;
+mod check;
 mod entry;
 mod error;
+mod escaped;
 mod lock;
 mod mask;
 mod read;

@@ -6,9 +6,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::chain::Follower;
 use super::entry::{Entry, JOURNAL_VERSION};
 use super::runs::JOURNAL;
 use super::{JournalError, RunDir};
+
+/// What is wrong with a line that can be read.
+pub(super) const ALTERED: &str = "it is not what was written behind the line before it";
 
 /// What a journal holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +21,10 @@ pub struct Read {
     pub entries: Vec<Entry>,
     /// Bytes of a last line that a kill tore; 0 when there is none.
     pub torn: u64,
+    /// Lines, from 1, that are not what was written behind those before them; empty in what is gone on with.
+    pub altered: Vec<usize>,
+    /// Whether its lines are tied to each other: older engines did not do that.
+    pub tied: bool,
 }
 
 impl RunDir {
@@ -25,6 +33,21 @@ impl RunDir {
     /// # Errors
     /// When it is missing, was written by a newer engine, or is damaged anywhere but in its last line.
     pub fn read_journal(&self) -> Result<Read, JournalError> {
+        let read = self.inspect_journal()?;
+        match read.altered.first() {
+            Some(line) => Err(JournalError::Corrupt {
+                path: self.path().join(JOURNAL).display().to_string(),
+                reason: format!("line {line}: {ALTERED}"),
+            }),
+            None => Ok(read),
+        }
+    }
+
+    /// Reads a journal of which every line can be read, altered ones, too: to find out what that changes.
+    ///
+    /// # Errors
+    /// When it is missing, was written by a newer engine, or a line other than its last can't be read.
+    pub fn inspect_journal(&self) -> Result<Read, JournalError> {
         let path = self.path().join(JOURNAL);
         match fs::read(&path) {
             Ok(bytes) => parse(&bytes, &path),
@@ -54,7 +77,7 @@ impl RunDir {
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<Read, JournalError> {
-    let mut read = Read::default();
+    let (mut read, mut follower) = (Read::default(), Follower::default());
     let mut at = 0;
     for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let last = at + line.len() == bytes.len();
@@ -63,11 +86,17 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Read, JournalError> {
             Ok(Entry::Plan { version, .. }) if version > JOURNAL_VERSION => {
                 return Err(newer(path, u64::from(version)));
             }
-            Ok(entry) => read.entries.push(entry),
+            Ok(entry) => {
+                read.entries.push(entry);
+                if !follower.fits(line.strip_suffix(b"\n").unwrap_or(line)) {
+                    read.altered.push(number + 1);
+                }
+            }
             Err(_) if last => read.torn = line.len() as u64,
             Err(reason) => return Err(broken(path, number + 1, &reason, line)),
         }
     }
+    read.tied = follower.is_tied();
     Ok(read)
 }
 

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::artifacts::write_atomically;
+use super::artifacts::{name_of, write_atomically};
+use super::chain::Chain;
 use super::lock::RunLock;
 use super::sweep::sweep;
 use super::{Artifacts, Entry, JournalError, Masker};
@@ -182,6 +183,33 @@ fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
+/// What writes a journal.
+#[derive(Debug)]
+struct Pen {
+    file: File,
+    /// Its end, once that was looked for: a torn last line may still have to go.
+    chain: Option<Chain>,
+}
+
+impl Pen {
+    fn write(&mut self, line: Vec<u8>, path: &Path) -> std::io::Result<()> {
+        let chain = match self.chain.take() {
+            Some(chain) => chain,
+            None => Chain::end(&fs::read(path)?),
+        };
+        let (mut line, next) = chain.tie(line);
+        line.push(b'\n');
+        let whole = self.file.metadata()?.len();
+        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        if written.is_err() {
+            // A part of a line must not stand before the lines of those who find room again.
+            let _ = self.file.set_len(whole);
+        }
+        self.chain = Some(if written.is_ok() { next } else { chain });
+        written
+    }
+}
+
 /// The directory of one run.
 #[derive(Clone, Debug)]
 pub struct RunDir {
@@ -189,7 +217,7 @@ pub struct RunDir {
     dir: PathBuf,
     artifacts: Artifacts,
     masker: Masker,
-    journal: Option<Arc<Mutex<File>>>,
+    journal: Option<Arc<Mutex<Pen>>>,
     _lock: Option<RunLock>,
 }
 
@@ -217,7 +245,7 @@ impl RunDir {
             .then(|| OpenOptions::new().append(true).create(true).open(&path))
             .transpose()
             .map_err(|error| JournalError::io("create", &path, error))?
-            .map(|file| Arc::new(Mutex::new(file)));
+            .map(|file| Arc::new(Mutex::new(Pen { file, chain: None })));
         Ok(Self { run, dir, artifacts, masker, journal, _lock: lock })
     }
 
@@ -257,14 +285,8 @@ impl RunDir {
         let failed = |error| JournalError::io("write", &path, error);
         let mut line = serde_json::to_vec(entry).map_err(|error| failed(error.into()))?;
         line = self.masker.mask_json(&line).into_owned();
-        line.push(b'\n');
-        let mut file = journal.lock().unwrap_or_else(PoisonError::into_inner);
-        let whole = file.metadata().map_err(failed)?.len();
-        file.write_all(&line).and_then(|()| file.sync_data()).map_err(|error| {
-            // A part of a line must not stand before the lines of those who find room again.
-            let _ = file.set_len(whole);
-            failed(error)
-        })
+        let mut pen = journal.lock().unwrap_or_else(PoisonError::into_inner);
+        pen.write(line, &path).map_err(failed)
     }
 
     /// The secret of the run's fences: made once and kept, so that a run that goes on says the same
@@ -302,7 +324,7 @@ impl RunDir {
         Ok(secret)
     }
 
-    /// Writes the record whole. Does nothing on a run that was opened for reading.
+    /// Writes the record whole; the journal names it before. Does nothing on a run that was opened for reading.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -314,6 +336,7 @@ impl RunDir {
         let mut bytes = serde_json::to_vec_pretty(self.masked(record).as_ref().unwrap_or(record))
             .map_err(|error| JournalError::io("write", &path, error.into()))?;
         bytes.push(b'\n');
+        self.append(&Entry::Recorded { record: name_of(&bytes) })?;
         write_atomically(&path, &bytes)
     }
 

@@ -16,7 +16,10 @@ impl Memory {
         let keeps = |entry: &Entry| match entry {
             Entry::CallBegan { purpose, .. } | Entry::CallEnded { purpose, .. } => worker(purpose),
             Entry::Event { event } => matches!(**event, RunEvent::Steered { .. }),
-            Entry::Plan { .. } | Entry::Resumed { .. } | Entry::TimedOut { .. } => false,
+            Entry::Plan { .. }
+            | Entry::Resumed { .. }
+            | Entry::TimedOut { .. }
+            | Entry::Recorded { .. } => false,
             Entry::Fallback { .. }
             | Entry::Attempt { .. }
             | Entry::Enough { .. }

@@ -169,6 +169,8 @@ impl Memory {
                     }
                     memory.timed_out = None;
                 }
+                // It is held against the record itself, and says nothing of what was done.
+                Entry::Recorded { .. } => {}
                 Entry::TimedOut { at, nth } => memory.timed_out = Some((*at, *nth)),
                 Entry::Event { event } => memory.hear(event),
             }

@@ -528,7 +528,10 @@ fn a_replay_notices_what_was_changed() {
     let done = bench.run(&["replay", "--json"]).exits(1).json();
     assert_eq!(
         done["differences"],
-        json!(["decision.outcome.candidate: recorded \"c1\", now \"c2\""])
+        json!([
+            "record.json: it is not the record that journal.jsonl names",
+            "decision.outcome.candidate: recorded \"c1\", now \"c2\""
+        ])
     );
     fs::write(&path, &honest).unwrap();
     // A gate's word in the journal.
@@ -548,6 +551,78 @@ fn a_replay_notices_what_was_changed() {
     bench.run(&["replay"]).exits(1).prints(&["a call of judge"]);
     assert_eq!(bench.asked(), CALLS);
     assert_eq!(bench.place.fingerprint(), before);
+}
+
+/// What lies in a directory and below it.
+fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let each = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    each.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+}
+
+/// The other one of two letters or digits that differ in a bit.
+fn flip(bytes: &mut [u8], from: usize) {
+    let at = from + bytes[from..].iter().position(u8::is_ascii_alphanumeric).unwrap();
+    bytes[at] ^= 1;
+}
+
+#[test]
+fn whatever_is_changed_of_a_run_that_has_ended_is_told_by_a_replay() {
+    let bench = Bench::new();
+    bench.run(&RUN).exits(0);
+    let run = bench.newest();
+    let told = |what: &str| {
+        let done = bench.run(&["replay"]);
+        assert!(matches!(done.code, Some(1 | 6)), "{what}: {:?} {}", done.code, done.out);
+    };
+    let path = run.join("journal.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    for (at, line) in lines.iter().enumerate() {
+        let mut changed: Vec<Vec<u8>> = lines.iter().map(|line| line.to_vec()).collect();
+        match at % 4 {
+            0 => flip(&mut changed[at], line.len() / 2),
+            1 => flip(&mut changed[at], line.len() / 5),
+            2 => changed.insert(at, line.to_vec()),
+            // The last line says when the engine came to its end, and is behind the record.
+            _ if at + 1 < lines.len() => drop(changed.remove(at)),
+            _ => flip(&mut changed[at], 3),
+        }
+        fs::write(&path, changed.concat()).unwrap();
+        told(&format!("line {at}"));
+    }
+    fs::write(&path, &whole).unwrap();
+    let files = files_below(&run.join("artifacts"));
+    assert!(files.len() > 20, "{files:?}");
+    for path in files.iter().step_by(3).chain([&run.join("record.json")]) {
+        let whole = fs::read(path).unwrap();
+        let mut changed = whole.clone();
+        flip(&mut changed, whole.len() / 3);
+        fs::write(path, changed).unwrap();
+        told(&path.display().to_string());
+        fs::write(path, &whole).unwrap();
+    }
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+}
+
+#[test]
+fn a_run_that_has_ended_is_not_called_done_where_its_journal_is_damaged() {
+    let bench = Bench::new();
+    bench.run(&RUN).exits(0);
+    let asked = bench.asked();
+    let path = bench.newest().join("journal.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let text = String::from_utf8(whole.clone()).unwrap();
+    let newer = text.replacen("\"version\":1", "\"version\":9", 1);
+    fs::write(&path, newer).unwrap();
+    bench.run(&["resume"]).exits(6).says(&["newer bakeoff", "`bakeoff show "]);
+    let mut changed = whole.clone();
+    flip(&mut changed, text.find("\"call_ended\"").unwrap() + 3);
+    fs::write(&path, changed).unwrap();
+    bench.run(&["resume"]).exits(6).says(&["journal.jsonl", "line ", "`bakeoff show "]);
+    bench.run(&["show"]).exits(0).prints(&["c2"]);
+    fs::write(&path, &whole).unwrap();
+    bench.run(&["resume"]).exits(0).says(&["nothing left to do"]);
+    assert_eq!(bench.asked(), asked);
 }
 
 #[test]
