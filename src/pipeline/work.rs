@@ -126,6 +126,7 @@ fn is_unanswered(class: &str) -> bool {
                 | Unreachable
                 | Timeout
                 | Protocol
+                | TooLong
         )
     )
 }

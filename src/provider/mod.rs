@@ -7,6 +7,7 @@
 
 mod account;
 mod anthropic;
+mod bound;
 mod circuit;
 mod client;
 mod endpoint;

@@ -224,6 +224,11 @@ pub(super) fn advice(class: ErrorClass, provider: &str, model: &str, has_key: bo
             "check that the base URL leads to a model server and to no proxy that cuts streams"
                 .to_owned()
         }
+        ErrorClass::TooLong => {
+            format!(
+                "use another model or server than {model}: this one does not keep to the largest answer"
+            )
+        }
         ErrorClass::Budget | ErrorClass::Cancelled => "start the run again".to_owned(),
     }
 }

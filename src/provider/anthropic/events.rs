@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::provider::bound;
+
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Event {
@@ -78,6 +80,20 @@ pub(super) enum Piece {
     },
     #[serde(other)]
     Other,
+}
+
+impl Piece {
+    /// What it adds to its block, in bytes.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::TextDelta { text } => text.len(),
+            Self::InputJsonDelta { partial_json } => partial_json.len(),
+            Self::ThinkingDelta { thinking } => thinking.len(),
+            Self::SignatureDelta { signature } => signature.len(),
+            Self::CitationsDelta { citation } => bound::weight(citation),
+            Self::Other => 0,
+        }
+    }
 }
 
 /// Counts are running totals; a later one replaces an earlier one.

@@ -14,7 +14,7 @@ use super::events::{Counted, Event, Piece, Whole};
 use crate::model::chat::{Block, Delta, ModelReply, ReplyStop};
 use crate::model::{Cost, Usage};
 use crate::provider::http::{Answer, Broken, Sink};
-use crate::provider::refusal;
+use crate::provider::{bound, refusal};
 
 /// A content block as it comes in: its first form, and the arguments' JSON text.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Stream {
     blocks: BTreeMap<u64, Open>,
     stop: Option<String>,
     usage: Counted,
+    /// What the blocks hold, in bytes.
+    held: usize,
     done: bool,
 }
 
@@ -48,7 +50,9 @@ impl Answer for Stream {
             Event::ContentBlockStart { index, content_block } => {
                 self.open(index, content_block, sink)?;
             }
-            Event::ContentBlockDelta { index, delta } => self.open_block(index)?.take(delta, sink),
+            Event::ContentBlockDelta { index, delta } => {
+                self.held += self.open_block(index)?.take(delta, sink);
+            }
             Event::ContentBlockStop { index } => self.open_block(index)?.closed = true,
             Event::MessageDelta { delta, usage } => {
                 self.stop = delta.stop_reason.or(self.stop.take());
@@ -75,6 +79,10 @@ impl Answer for Stream {
         (self.model, self.stop) = (message.model, message.stop_reason);
         self.count(message.usage);
         Ok(())
+    }
+
+    fn held(&self) -> usize {
+        self.held
     }
 
     fn finish(self) -> Result<ModelReply, Broken> {
@@ -124,6 +132,7 @@ impl Stream {
             let name = block.get("name").and_then(Value::as_str).unwrap_or_default();
             sink(Delta::ToolStart { name: name.to_owned() });
         }
+        self.held += bound::weight_of(&block);
         let open = Open { block, json: String::new(), closed: false };
         match self.blocks.insert(index, open) {
             None => Ok(()),
@@ -138,7 +147,9 @@ impl Stream {
 }
 
 impl Open {
-    fn take(&mut self, piece: Piece, sink: &mut Sink<'_>) {
+    /// Takes a piece, and gives how much more is held with it, in bytes.
+    fn take(&mut self, piece: Piece, sink: &mut Sink<'_>) -> usize {
+        let more = piece.weight();
         match piece {
             Piece::TextDelta { text } => {
                 self.append("text", &text);
@@ -161,6 +172,7 @@ impl Open {
             }
             Piece::Other => {}
         }
+        more
     }
 
     fn append(&mut self, field: &str, text: &str) {

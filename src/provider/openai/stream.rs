@@ -10,7 +10,7 @@ use super::chunk::{Chunk, Counted};
 use super::reasoning::Reasoning;
 use crate::model::chat::{Block, Delta, ModelReply, ReplyStop};
 use crate::provider::http::{Answer, Broken, Sink};
-use crate::provider::refusal;
+use crate::provider::{bound, refusal};
 
 #[derive(Debug, Default)]
 struct Call {
@@ -32,6 +32,8 @@ pub(super) struct Stream {
     calls: Vec<(Option<u64>, Call)>,
     finish: Option<String>,
     usage: Option<Counted>,
+    /// What texts and calls hold, in bytes.
+    held: usize,
     done: bool,
 }
 
@@ -64,6 +66,10 @@ impl Answer for Stream {
         self.event(body, sink)?;
         self.done = true;
         Ok(())
+    }
+
+    fn held(&self) -> usize {
+        self.held + self.reasoning.held()
     }
 
     fn finish(self) -> Result<ModelReply, Broken> {
@@ -106,10 +112,12 @@ impl Stream {
             sink(Delta::Reasoning(text));
         }
         if let Some(text) = delta.get("content").map(content).filter(|text| !text.is_empty()) {
+            self.held += text.len();
             self.text.push_str(&text);
             sink(Delta::Text(text));
         }
         if let Some(Value::String(text)) = delta.get("refusal") {
+            self.held += text.len();
             self.refusal.push_str(text);
             sink(Delta::Text(text.clone()));
         }
@@ -143,24 +151,30 @@ impl Stream {
         });
         let at = known.unwrap_or(self.calls.len());
         if known.is_none() {
+            self.held += bound::EMPTY;
             self.calls.push((index, Call::default()));
         }
         let call = &mut self.calls[at].1;
         if call.id.is_empty() {
+            self.held += id.len();
             call.id = id;
         }
         if call.name.is_empty() && !name.is_empty() {
             sink(Delta::ToolStart { name: name.clone() });
+            self.held += name.len();
             call.name = name;
         }
         if let Some(text) =
             function.as_ref().and_then(|function| arguments(function.get("arguments")?))
         {
+            self.held += text.len();
             call.arguments.push_str(&text);
             sink(Delta::ToolArguments(text));
         }
         if let Some(extra) = piece.remove("extra_content") {
-            call.extra.insert("extra_content".into(), extra);
+            self.held += bound::weight(&extra);
+            let old = call.extra.insert("extra_content".into(), extra);
+            self.held -= old.as_ref().map_or(0, bound::weight);
         }
         Ok(())
     }
