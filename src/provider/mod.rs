@@ -10,6 +10,7 @@ mod anthropic;
 mod bound;
 mod circuit;
 mod client;
+mod counts;
 mod endpoint;
 mod error;
 mod http;

@@ -531,6 +531,42 @@ async fn a_retry_after_a_begun_answer_makes_the_cost_partly_unknown() {
     }
 }
 
+/// A whole answer that counts its input or output like this.
+fn counting(wire: Wire, input: &Value, output: &Value) -> Reply {
+    let all = events(wire).concat();
+    let (read, wrote) = match wire {
+        Wire::OpenaiChat => ("\"prompt_tokens\":10", "\"completion_tokens\":5"),
+        _ => ("\"input_tokens\":10", "\"output_tokens\":5"),
+    };
+    assert!(all.contains(read) && all.contains(wrote));
+    let told = |text: &str, count: &Value| {
+        format!("{}{count}", text.trim_end_matches(|one: char| one.is_ascii_digit()))
+    };
+    Reply::sse(all.replace(read, &told(read, input)).replace(wrote, &told(wrote, output)))
+}
+
+#[tokio::test]
+async fn a_count_that_cannot_be_read_is_not_counted_and_costs_no_second_answer() {
+    let price = Price { input: 1.0, output: 1.0, cache_read: None, cache_write: None };
+    let pricing = Pricing::new("test").with_price("m-1", price);
+    let odd = [json!(-5), json!("5"), json!(5.5), Value::Null, json!([5]), json!(true)];
+    let counts = odd.iter().flat_map(|odd| [(odd.clone(), json!(5)), (json!(10), odd.clone())]);
+    for (wire, (input, output)) in
+        WIRES.iter().flat_map(|wire| counts.clone().map(|it| (*wire, it)))
+    {
+        let server = Server::scripted([counting(wire, &input, &output), good(wire)]);
+        let run = Ceiling { money: Some(MicroUsd(1_000_000)), tokens: None };
+        let ledger = Ledger::new(Ceilings { run, ..Ceilings::default() });
+        let metered = connect(&endpoint(&server, wire)).unwrap();
+        let metered = Metered::new(metered, ledger.clone(), pricing.clone());
+        let reply = ask(&Retrying::new(Arc::new(metered), quick())).await.unwrap();
+        let told = format!("{wire:?} {input} {output}: {:?}", reply.usage);
+        assert_eq!((reply.text().as_str(), server.requests().len()), ("done", 1), "{told}");
+        assert_eq!((reply.usage.tokens(), reply.usage.cost), (0, Cost::UNKNOWN), "{told}");
+        assert!(ledger.totals().held.money > MicroUsd(0), "what it may have cost is kept: {told}");
+    }
+}
+
 #[tokio::test]
 async fn lanes_share_one_rate_gate() {
     let wire = Wire::OpenaiChat;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::WIRE;
 use super::events::{Counted, Event, Piece, Whole};
 use crate::model::chat::{Block, Delta, ModelReply, ReplyStop};
-use crate::model::{Cost, Usage};
+use crate::provider::counts::Counts;
 use crate::provider::http::{Answer, Broken, Sink};
 use crate::provider::{bound, refusal};
 
@@ -31,7 +31,7 @@ pub(super) struct Stream {
     model: String,
     blocks: BTreeMap<u64, Open>,
     stop: Option<String>,
-    usage: Counted,
+    usage: Counts<Counted>,
     /// What the blocks hold, in bytes.
     held: usize,
     done: bool,
@@ -45,7 +45,9 @@ impl Answer for Stream {
             Event::MessageStart { message } => {
                 self.started = true;
                 self.model = message.model;
-                self.count(message.usage);
+                // The output that is told here is the beginning of a count, which the end tells whole.
+                let begun = |old: Counted, new| Counted { output_tokens: None, ..old.then(new) };
+                self.usage.take(message.usage, begun);
             }
             Event::ContentBlockStart { index, content_block } => {
                 self.open(index, content_block, sink)?;
@@ -56,7 +58,7 @@ impl Answer for Stream {
             Event::ContentBlockStop { index } => self.open_block(index)?.closed = true,
             Event::MessageDelta { delta, usage } => {
                 self.stop = delta.stop_reason.or(self.stop.take());
-                self.count(usage);
+                self.usage.take(usage, Counted::then);
             }
             Event::MessageStop => self.done = true,
             Event::Error => return Err(Broken::InBand(refusal::words(data))),
@@ -77,7 +79,7 @@ impl Answer for Stream {
         }
         (self.started, self.done) = (true, true);
         (self.model, self.stop) = (message.model, message.stop_reason);
-        self.count(message.usage);
+        self.usage.take(message.usage, Counted::then);
         Ok(())
     }
 
@@ -102,26 +104,13 @@ impl Answer for Stream {
         Ok(ModelReply {
             blocks,
             stop: stop(stop_reason),
-            usage: usage(self.usage),
+            usage: self.usage.finish().usage(),
             model: self.model,
         })
     }
 }
 
 impl Stream {
-    fn count(&mut self, new: Option<Counted>) {
-        let new = new.unwrap_or_default();
-        let old = self.usage;
-        self.usage = Counted {
-            input_tokens: new.input_tokens.or(old.input_tokens),
-            output_tokens: new.output_tokens.or(old.output_tokens),
-            cache_creation_input_tokens: new
-                .cache_creation_input_tokens
-                .or(old.cache_creation_input_tokens),
-            cache_read_input_tokens: new.cache_read_input_tokens.or(old.cache_read_input_tokens),
-        };
-    }
-
     fn open(
         &mut self,
         index: u64,
@@ -234,17 +223,5 @@ fn stop(reason: String) -> ReplyStop {
         "refusal" => ReplyStop::Refusal,
         // `pause_turn`, and what later versions add.
         _ => ReplyStop::Other(reason),
-    }
-}
-
-/// Input tokens are told apart from those read from and written to the cache already.
-fn usage(counted: Counted) -> Usage {
-    Usage {
-        calls: 1,
-        input_tokens: counted.input_tokens.unwrap_or(0),
-        output_tokens: counted.output_tokens.unwrap_or(0),
-        cache_read_tokens: counted.cache_read_input_tokens.unwrap_or(0),
-        cache_write_tokens: counted.cache_creation_input_tokens.unwrap_or(0),
-        cost: Cost::UNKNOWN,
     }
 }

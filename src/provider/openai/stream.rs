@@ -9,6 +9,7 @@ use super::WIRE;
 use super::chunk::{Chunk, Counted};
 use super::reasoning::Reasoning;
 use crate::model::chat::{Block, Delta, ModelReply, ReplyStop};
+use crate::provider::counts::Counts;
 use crate::provider::http::{Answer, Broken, Sink};
 use crate::provider::{bound, refusal};
 
@@ -31,7 +32,7 @@ pub(super) struct Stream {
     /// Each call with the index that the server gave it.
     calls: Vec<(Option<u64>, Call)>,
     finish: Option<String>,
-    usage: Option<Counted>,
+    usage: Counts<Counted>,
     /// What texts and calls hold, in bytes.
     held: usize,
     done: bool,
@@ -51,7 +52,7 @@ impl Answer for Stream {
         self.id = chunk.id.filter(|id| !id.is_empty()).unwrap_or(std::mem::take(&mut self.id));
         self.model =
             chunk.model.filter(|m| !m.is_empty()).unwrap_or(std::mem::take(&mut self.model));
-        self.usage = serde_json::from_value(chunk.usage).ok().flatten().or(self.usage);
+        self.usage.take(chunk.usage, |_, new| new);
         let choices = chunk.choices.unwrap_or_default();
         for choice in choices.into_iter().filter(|choice| choice.index == 0) {
             if let Some(delta) = choice.delta {
@@ -97,12 +98,7 @@ impl Answer for Stream {
         let texts = [self.text, self.refusal].into_iter().filter(|text| !text.is_empty());
         blocks.extend(texts.map(|text| Block::Text { text }));
         blocks.extend(calls);
-        Ok(ModelReply {
-            blocks,
-            stop,
-            usage: self.usage.unwrap_or_default().usage(),
-            model: self.model,
-        })
+        Ok(ModelReply { blocks, stop, usage: self.usage.finish().usage(), model: self.model })
     }
 }
 

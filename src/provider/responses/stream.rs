@@ -103,7 +103,7 @@ impl Answer for Stream {
         Ok(ModelReply {
             blocks,
             stop: stop(cut, &end.incomplete_details, calls, refuses),
-            usage: usage(&end.usage),
+            usage: usage(end.usage),
             model: end.model.unwrap_or_default(),
         })
     }
