@@ -399,6 +399,7 @@ fn attempt_of(outcome: WorkerOutcome, diff: Vec<u8>) -> Attempt {
         answer: outcome.answer,
         claims: outcome.claims,
         stop,
+        why: outcome.why,
         turns: outcome.turns,
         usage: outcome.usage,
         transcript: outcome.transcript,
