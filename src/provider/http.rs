@@ -154,7 +154,7 @@ impl Http {
         };
         let status = response.status();
         if status != StatusCode::OK || !has_kind(&response, "text/event-stream") {
-            *begun = status == StatusCode::OK;
+            *begun = status.is_success();
             return self.unstreamed(response, first, asked, answer, sink).await;
         }
         let body = response.bytes_stream().boxed();

@@ -141,6 +141,8 @@ pub(super) fn class(status: u16, words: &Words) -> ErrorClass {
 fn by_status(status: u16) -> Option<ErrorClass> {
     Some(match status {
         401 | 403 | 407 => ErrorClass::Auth,
+        // Done, and no answer: 204 has none, and 206 is a part of one.
+        201..300 => ErrorClass::Protocol,
         402 => ErrorClass::Payment,
         404 => ErrorClass::UnknownModel,
         408 => ErrorClass::Timeout,

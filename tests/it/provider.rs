@@ -200,6 +200,16 @@ async fn every_status_has_its_class_its_words_and_its_advice() {
             assert!(error.message.contains(advice), "{error}");
             assert!(!error.maybe_charged, "a refusal costs nothing: {error}");
         }
+        // Done, it says, and gives no whole answer: nobody knows what it charges.
+        for status in [201, 202, 204, 206, 226] {
+            let (first, rest) = (Reply::json(status, ""), || Reply::json(status, "{\"x\": 1}"));
+            let server = Server::scripted([first, rest(), rest(), good(wire)]);
+            let provider = Retrying::new(connect(&endpoint(&server, wire)).unwrap(), quick());
+            let error = ask(&provider).await.unwrap_err();
+            assert_eq!(error.class, Protocol, "{status}: {error}");
+            assert!(error.maybe_charged && error.message.contains("base URL"), "{error}");
+            assert_eq!(server.requests().len(), 3, "{status}: {error}");
+        }
         let reply = Reply::json(429, "{}").header("retry-after", "7");
         let error = error_of(wire, reply).await;
         assert_eq!((error.class, error.retry_after), (RateLimited, Some(Duration::from_secs(7))));
