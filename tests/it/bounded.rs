@@ -21,20 +21,23 @@ fn choice(delta: Value) -> Value {
     json!({"id": "r", "model": "m-1", "choices": [{"index": 0, "delta": delta}]})
 }
 
-/// The pieces of answers that don't end, by what grows in them.
-fn floods(wire: Wire) -> Vec<(&'static str, Box<dyn Fn(usize) -> Value>)> {
+/// The piece of this number of an answer that does not end.
+type Flood = Box<dyn Fn(usize) -> Value>;
+
+/// Answers that don't end, by what grows in them.
+fn floods(wire: Wire) -> Vec<(&'static str, Flood)> {
     let text = || "x".repeat(PIECE);
     let call = move |nth: usize, id: String, name: &str| {
         choice(
             json!({"tool_calls": [{"index": nth, "id": id, "function": {"name": name, "arguments": ""}}]}),
         )
     };
-    let piece = move |kind: &'static str, field: &'static str| -> Box<dyn Fn(usize) -> Value> {
+    let piece = move |kind: &'static str, field: &'static str| -> Flood {
         Box::new(
             move |_| json!({"type": "content_block_delta", "index": 0, "delta": {"type": kind, field: text()}}),
         )
     };
-    let plain = move |kind: &'static str| -> Box<dyn Fn(usize) -> Value> {
+    let plain = move |kind: &'static str| -> Flood {
         Box::new(
             move |_| json!({"type": kind, "output_index": 0, "item_id": "msg", "delta": text()}),
         )

@@ -38,7 +38,7 @@ pub(super) enum Event {
 #[derive(Deserialize)]
 pub(super) struct Start {
     #[serde(default)]
-    pub model: String,
+    pub model: Option<String>,
     /// Read leniently, as all usage is: see [`counts`](crate::provider::counts).
     #[serde(default)]
     pub usage: Value,
@@ -48,7 +48,7 @@ pub(super) struct Start {
 #[derive(Deserialize)]
 pub(super) struct Whole {
     #[serde(default)]
-    pub model: String,
+    pub model: Option<String>,
     pub content: Vec<Map<String, Value>>,
     #[serde(default)]
     pub stop_reason: Option<String>,

@@ -44,7 +44,7 @@ impl Answer for Stream {
         match event {
             Event::MessageStart { message } => {
                 self.started = true;
-                self.model = message.model;
+                self.model = message.model.unwrap_or_default();
                 // The output that is told here is the beginning of a count, which the end tells whole.
                 let begun = |old: Counted, new| Counted { output_tokens: None, ..old.then(new) };
                 self.usage.take(message.usage, begun);
@@ -78,7 +78,7 @@ impl Answer for Stream {
             self.open_block(index)?.closed = true;
         }
         (self.started, self.done) = (true, true);
-        (self.model, self.stop) = (message.model, message.stop_reason);
+        (self.model, self.stop) = (message.model.unwrap_or_default(), message.stop_reason);
         self.usage.take(message.usage, Counted::then);
         Ok(())
     }
