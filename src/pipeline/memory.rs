@@ -41,6 +41,15 @@ enum Outcome {
 /// A provider's name and the request to it.
 pub(super) type Asked = (String, ArtifactId);
 
+/// A call of the past that has to be counted.
+#[derive(Clone, Debug)]
+pub(super) struct Past {
+    pub(super) purpose: Purpose,
+    pub(super) asked: Asked,
+    /// What it used; absent where nobody knows, because it broke off or was in flight when the engine ended.
+    pub(super) usage: Option<Usage>,
+}
+
 /// The past of a run. That of a new run is empty.
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -68,8 +77,8 @@ pub struct Memory {
     duels: BTreeMap<DuelKey, Vec<DuelRun>>,
     /// The operator's words, each as it stood last.
     steers: Vec<Steer>,
-    /// What recorded calls used.
-    pub(super) spent: Vec<(Purpose, Usage)>,
+    /// Recorded calls that used something, or may have.
+    pub(super) past: Vec<Past>,
     resumption: Option<Resumption>,
     engine: String,
     /// The run that this one judges anew.
@@ -101,7 +110,7 @@ impl Memory {
             Self { recall, artifacts: Some(dir.artifacts().clone()), ..Self::default() };
         let mut frame = Frame::find(read, dir)?;
         let mut open = Open::default();
-        let (mut possibly_paid, mut gone_on) = (0, false);
+        let mut gone_on = false;
         for entry in &read.entries {
             match entry {
                 Entry::Plan { engine, rejudges, .. } => {
@@ -126,11 +135,11 @@ impl Memory {
                 } => {
                     let named = request.as_ref().map(|request| (provider, request));
                     let Some(asked) = open.end(purpose, named) else { continue };
-                    possibly_paid += u64::from(*maybe_charged);
-                    if *maybe_charged {
-                        memory.charged.insert(asked.clone());
+                    match (reply, *maybe_charged) {
+                        (Some(_), _) => memory.count(purpose.clone(), asked.clone(), Some(*usage)),
+                        (None, true) => memory.count(purpose.clone(), asked.clone(), None),
+                        (None, false) => {}
                     }
-                    memory.spent.push((purpose.clone(), *usage));
                     memory.limited.note(purpose, &asked, error.as_deref(), &frame.plan.limits);
                     memory.remember(asked, reply.clone(), error.clone());
                 }
@@ -163,9 +172,9 @@ impl Memory {
                     if let Some(limits) = limits {
                         frame.plan.limits = *limits;
                     }
-                    possibly_paid += open.lose();
+                    memory.lose(open.lose());
                     if !std::mem::replace(&mut gone_on, true) {
-                        memory.leave_costs(&mut possibly_paid);
+                        memory.leave_costs();
                     }
                     memory.timed_out = None;
                 }
@@ -175,12 +184,12 @@ impl Memory {
                 Entry::Event { event } => memory.hear(event),
             }
         }
-        possibly_paid += open.lose();
+        memory.lose(open.lose());
         if !gone_on {
-            memory.leave_costs(&mut possibly_paid);
+            memory.leave_costs();
         }
-        memory.resumption =
-            Some(Resumption { possibly_paid_calls: possibly_paid, ..Default::default() });
+        let possibly_paid_calls = memory.possibly_paid();
+        memory.resumption = Some(Resumption { possibly_paid_calls, ..Default::default() });
         memory.verify()?;
         Ok((frame, memory))
     }
@@ -279,9 +288,30 @@ impl Memory {
         self.resumption.is_none()
     }
 
-    /// What recorded calls used: the budget counts it again.
-    pub(super) fn spent(&self) -> &[(Purpose, Usage)] {
-        &self.spent
+    fn count(&mut self, purpose: Purpose, asked: Asked, usage: Option<Usage>) {
+        if usage.is_none() {
+            self.charged.insert(asked.clone());
+        }
+        self.past.push(Past { purpose, asked, usage });
+    }
+
+    fn lose(&mut self, open: Vec<(Purpose, Asked)>) {
+        open.into_iter().for_each(|(purpose, asked)| self.count(purpose, asked, None));
+    }
+
+    /// Recorded calls that used something, or may have: the budget counts them again.
+    pub(super) fn past(&self) -> &[Past] {
+        &self.past
+    }
+
+    /// Answers that are recorded.
+    pub(super) fn answers(&self) -> usize {
+        self.past.iter().filter(|call| call.usage.is_some()).count()
+    }
+
+    /// A recorded request.
+    pub(super) fn request(&self, id: &ArtifactId) -> Result<ModelRequest, JournalError> {
+        self.artifact(id)
     }
 
     /// Turns of the workers that had ended.
@@ -292,7 +322,7 @@ impl Memory {
 
     /// Calls whose answer is lost and that are possibly paid.
     pub(super) fn possibly_paid(&self) -> u64 {
-        self.resumption.map_or(0, |resumption| resumption.possibly_paid_calls)
+        self.past.iter().filter(|call| call.usage.is_none()).count() as u64
     }
 
     /// The engine that began the run.
@@ -427,7 +457,7 @@ impl Memory {
     pub(super) fn asked_turns(&self, lane: &LaneId) -> usize {
         let of_lane =
             |purpose: &Purpose| matches!(purpose, Purpose::Worker { lane: l, .. } if l == lane);
-        self.spent.iter().filter(|(purpose, _)| of_lane(purpose)).count()
+        self.past.iter().filter(|call| of_lane(&call.purpose)).count()
     }
 
     /// Of how many candidates' trees the gates had run.
@@ -467,7 +497,9 @@ impl Memory {
                 let reply = self.artifact(reply).map(|reply| self.weighed(asked, reply));
                 Some(reply.map_err(unreadable))
             }
-            Outcome::Failed(message) if self.is_replay() => Some(Err(failure(message))),
+            Outcome::Failed(message) if self.is_replay() => {
+                Some(Err(failure(message).charged(self.charged.contains(asked))))
+            }
             Outcome::Failed(_) => None,
         }
     }

@@ -47,7 +47,7 @@ impl Models {
         memory: &Arc<Memory>,
     ) -> Result<Self, PipelineError> {
         let ledger = Ledger::new(ceilings(plan));
-        memory.spent().iter().for_each(|(purpose, usage)| ledger.restore(purpose, usage));
+        restore(&ledger, config, memory)?;
         let (mut all, mut doors) = (BTreeMap::new(), BTreeMap::<String, Door>::new());
         for name in provider_names(plan) {
             let provider =
@@ -91,6 +91,20 @@ impl Models {
             PipelineError::Internal(format!("provider {} was not connected", model.provider))
         })
     }
+}
+
+/// Counts what recorded calls used, and the most that those may have cost of which nobody knows.
+fn restore(ledger: &Ledger, config: &Config, memory: &Memory) -> Result<(), PipelineError> {
+    for call in memory.past() {
+        let (provider, request) = &call.asked;
+        let most = || {
+            let priced = config.provider(provider).map(pricing);
+            let priced = priced.unwrap_or_else(|_| Pricing::new(provider));
+            Ok::<_, PipelineError>(Ledger::most(&priced, &memory.request(request)?))
+        };
+        ledger.restore(&call.purpose, call.usage.as_ref(), most)?;
+    }
+    Ok(())
 }
 
 fn remembering(
@@ -201,6 +215,15 @@ pub(super) fn pricing(provider: &ProviderConfig) -> Pricing {
     })
 }
 
+/// A call of which the journal does not hold yet how it ended. One that is dropped is counted among those that broke off.
+struct Unheard<'a>(Option<&'a Teller>);
+
+impl Drop for Unheard<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|tell| tell.broke_off());
+    }
+}
+
 /// Journals every try: before it is made, and how it ended, before its answer is used.
 struct Recorded {
     provider: String,
@@ -263,7 +286,9 @@ impl Ask for Recorded {
         cancel: &CancellationToken,
     ) -> Result<ModelReply, ProviderError> {
         let id = self.began(request).map_err(|error| self.failed(error))?;
+        let mut unheard = Unheard(Some(&self.tell));
         let result = self.inner.call(request, sink, cancel).await;
+        unheard.0 = None;
         let purpose = request.purpose.clone();
         self.ended(purpose, id, &result).map_err(|error| self.failed(error))?;
         result.map_err(|error| ProviderError { kept: true, ..error })

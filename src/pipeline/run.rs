@@ -458,6 +458,9 @@ impl<'a> Run<'a> {
         let ballots: Vec<Usage> = self.record.ballots.iter().map(|ballot| ballot.usage).collect();
         lanes.into_iter().for_each(|usage| self.count("workers", usage));
         ballots.into_iter().for_each(|usage| self.count("judges", usage));
+        // Nobody's sum holds what broke off, but the whole is not the less unknown.
+        let unheard = self.tell.broken_off() + self.memory.possibly_paid();
+        self.record.usage.cost.partly_unknown |= unheard > 0;
     }
 }
 
