@@ -9,9 +9,11 @@ use std::sync::{Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 
 use super::Attempt;
+use super::alike::Alike;
 use super::frame::Frame;
 use super::kept::KeptAttempt;
 use super::limited::Limited;
+use super::models::makes_code;
 use super::open::Open;
 use crate::journal::{Artifacts, Checkpoint, Entry, JournalError, LeftBehind, Read, RunDir};
 use crate::model::chat::{Message, ModelReply, ModelRequest, Purpose};
@@ -57,6 +59,8 @@ pub struct Memory {
     artifacts: Option<Artifacts>,
     /// By provider and request: two servers may have a model of one name.
     calls: BTreeMap<Asked, Outcome>,
+    /// Those whose answers are code that held a secret: what is stored is not what the model said.
+    withheld: BTreeSet<Asked>,
     /// Those of which a try broke off that may have been charged.
     charged: BTreeSet<Asked>,
     /// The last request of each lane.
@@ -84,6 +88,7 @@ pub struct Memory {
     /// The run that this one judges anew.
     pub(super) rejudges: Option<RunId>,
     millis: u64,
+    alike: Alike,
     reused: Mutex<Reused>,
 }
 
@@ -96,6 +101,8 @@ struct Reused {
     calls: BTreeSet<Asked>,
     gates: u32,
     lanes: u32,
+    /// Answers that are not what the model had said.
+    withheld: BTreeSet<Asked>,
     /// What a replay asked for and the journal does not hold.
     missing: Vec<String>,
 }
@@ -109,6 +116,8 @@ impl Memory {
         let mut memory =
             Self { recall, artifacts: Some(dir.artifacts().clone()), ..Self::default() };
         let mut frame = Frame::find(read, dir)?;
+        // What is not there or not whole would be paid again, so nothing is done before that is known.
+        dir.check_artifacts(read)?;
         let mut open = Open::default();
         let mut gone_on = false;
         for entry in &read.entries {
@@ -131,6 +140,7 @@ impl Memory {
                     reply,
                     error,
                     usage,
+                    masked,
                     maybe_charged,
                 } => {
                     let named = request.as_ref().map(|request| (provider, request));
@@ -139,6 +149,9 @@ impl Memory {
                         (Some(_), _) => memory.count(purpose.clone(), asked.clone(), Some(*usage)),
                         (None, true) => memory.count(purpose.clone(), asked.clone(), None),
                         (None, false) => {}
+                    }
+                    if *masked && makes_code(purpose) {
+                        memory.withheld.insert(asked.clone());
                     }
                     memory.limited.note(purpose, &asked, error.as_deref(), &frame.plan.limits);
                     memory.remember(asked, reply.clone(), error.clone());
@@ -194,27 +207,11 @@ impl Memory {
         Ok((frame, memory))
     }
 
-    /// Whether everything that the journal names is there and whole. What is not would be paid again,
-    /// so nothing is done before that is known.
+    /// Whether the diffs of workers that ended are there: only what is stored of them names those.
     fn verify(&self) -> Result<(), JournalError> {
-        let replies = self.calls.values().filter_map(|outcome| match outcome {
-            Outcome::Reply(reply) => Some(reply),
-            Outcome::Failed(_) => None,
-        });
-        for reply in replies {
-            self.artifact::<ModelReply>(reply)?;
-        }
         for attempt in self.attempts.values() {
             let kept: KeptAttempt = self.artifact(attempt)?;
             self.artifacts.iter().try_for_each(|all| all.get(&kept.diff).map(drop))?;
-        }
-        for (_, request) in self.asked.values() {
-            self.artifact::<ModelRequest>(request)?;
-        }
-        // The others are found again by their names, which say nothing of what is stored under them.
-        let last: BTreeSet<&Asked> = self.asked.values().collect();
-        for (_, request) in self.calls.keys().filter(|asked| !last.contains(asked)) {
-            self.artifacts.iter().try_for_each(|all| all.get(request).map(drop))?;
         }
         Ok(())
     }
@@ -489,6 +486,10 @@ impl Memory {
 
     pub(super) fn call(&self, asked: &Asked) -> Option<Result<ModelReply, ProviderError>> {
         match self.calls.get(asked)? {
+            Outcome::Reply(_) if !self.is_replay() && self.withheld.contains(asked) => {
+                self.reused().withheld.insert(asked.clone());
+                None
+            }
             Outcome::Reply(reply) => {
                 self.reused().calls.insert(asked.clone());
                 let unreadable = |error: JournalError| {
@@ -506,6 +507,21 @@ impl Memory {
 }
 
 impl Memory {
+    /// Whether the journal holds how a call ended.
+    pub(super) fn knows(&self, asked: &Asked) -> bool {
+        self.calls.contains_key(asked)
+    }
+
+    /// How many answers were asked for again because they are not in the journal as they were given.
+    pub(super) fn withheld(&self) -> usize {
+        self.reused().withheld.len()
+    }
+
+    /// The recorded call whose request is `bytes` but for what was masked of it.
+    pub(super) fn alike(&self, provider: &str, bytes: &[u8]) -> Option<Asked> {
+        self.alike.find(self.artifacts.as_ref()?, self.calls.keys(), provider, bytes)
+    }
+
     /// A reply whose cost is not wholly known where a try before it may have been charged: the retries say
     /// so as they happen, and it is still so when they are the past.
     pub(super) fn weighed(&self, asked: &Asked, mut reply: ModelReply) -> ModelReply {

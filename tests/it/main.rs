@@ -50,6 +50,7 @@ mod raised;
 mod repo;
 mod resume;
 mod sandbox;
+mod secrets;
 mod selftests;
 mod show;
 mod support;
