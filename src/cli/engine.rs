@@ -75,6 +75,7 @@ impl Engine {
         let Self { runtime, mut equipment, reap } = self;
         // What the operator types in the dark is masked in this directory, too.
         equipment.masker = dir.masker().clone();
+        equipment.floor.masker = dir.masker().clone();
         let Audience { events: listener, cards } = audience;
         equipment.host = HostJobs::new(dir.masker().learnt().clone(), masked(&dir, cards));
         let (cancel, stopped) = (CancellationToken::new(), Stopped::default());

@@ -23,6 +23,7 @@ mod properties;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use hmac::digest::KeyInit;
 use hmac::{Hmac, Mac};
@@ -87,7 +88,12 @@ pub struct Fenced {
 #[derive(Clone)]
 pub struct Fencer {
     mac: Hmac<Sha256>,
+    /// What a record keeps of a text, where that is not all of it.
+    kept: Option<Kept>,
 }
+
+/// Gives what a record keeps of a text; nothing where that is the text.
+type Kept = Arc<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
 impl fmt::Debug for Fencer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,7 +110,17 @@ impl Fencer {
         // HMAC fills a short key up to the hash's block of 64 bytes with zeros (RFC 2104).
         let mut key = [0; 64];
         key[..32].copy_from_slice(&secret);
-        Self { mac: Hmac::new(&key.into()) }
+        Self { mac: Hmac::new(&key.into()), kept: None }
+    }
+
+    /// The same, for a record that holds texts only as `kept` gives them (nothing where that is the text): the ids hang
+    /// on that, so that who reads the record makes the same fences of it.
+    #[must_use]
+    pub fn for_record(
+        self,
+        kept: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { kept: Some(Arc::new(kept)), ..self }
     }
 
     /// Fences a whole text.
@@ -148,12 +164,13 @@ impl Fencer {
         sum.broken += piece.raw.len();
     }
 
-    /// The id of a fence: 96 bits of HMAC-SHA256 over the label's length, the label and the body.
+    /// The id of a fence: 96 bits of HMAC-SHA256 over the label's length, the label and the body as a record keeps it.
     fn id(&self, label: &str, body: &[u8]) -> String {
         let mut mac = self.mac.clone();
         mac.update(&(label.len() as u64).to_le_bytes());
         mac.update(label.as_bytes());
-        mac.update(body);
+        let kept = self.kept.as_ref().and_then(|kept| kept(body));
+        mac.update(kept.as_deref().unwrap_or(body));
         let bytes = mac.finalize().into_bytes();
         bytes.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
     }

@@ -94,6 +94,10 @@ impl Artifacts {
             for file in entries(&shard)? {
                 let names = [&shard, &file].map(|path| path.file_name().unwrap_or_default());
                 let id = ArtifactId::new(names.map(|name| name.to_string_lossy()).concat());
+                // What a kill left half written has another name.
+                if id.as_str().len() != NAME_LENGTH {
+                    continue;
+                }
                 match self.get(&id) {
                     Err(JournalError::Damaged(_)) => damaged.push(id),
                     other => drop(other?),
@@ -109,6 +113,9 @@ impl Artifacts {
         self.dir.join(shard).join(rest)
     }
 }
+
+/// Digits of an artifact's name.
+const NAME_LENGTH: usize = 64;
 
 /// Lower-case hexadecimal SHA-256.
 pub(super) fn name_of(bytes: &[u8]) -> ArtifactId {
@@ -162,6 +169,7 @@ mod tests {
         fs::write(artifacts.path(&id), b"changed").unwrap();
         assert!(matches!(artifacts.get(&id), Err(JournalError::Damaged(_))));
         artifacts.put(b"another one").unwrap();
+        fs::write(artifacts.path(&id).with_file_name(".tmpA1b2c3"), "half").unwrap();
         assert_eq!(artifacts.damaged().unwrap(), [id]);
     }
 }

@@ -2,16 +2,18 @@
 //!
 //! Never here: whether a decision follows from it.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use super::artifacts::name_of;
 use super::read::ALTERED;
-use super::runs::{JOURNAL, RECORD};
+use super::runs::{FENCE_SECRET, JOURNAL, RECORD};
 use super::{Entry, JournalError, Read, RunDir};
+use crate::model::ArtifactId;
 
 impl RunDir {
-    /// What is not as it was written, in words; empty when all is. A journal of an engine that tied no lines to each
-    /// other tells of its artifacts only.
+    /// What of the journal and the record is not as it was written, in words; empty when all is. Little is known of a
+    /// journal whose engine tied no lines to each other.
     ///
     /// # Errors
     /// When something can't be read.
@@ -24,9 +26,34 @@ impl RunDir {
         if read.tied {
             faults.extend(self.other_record(read)?);
         }
-        let damaged = |id| JournalError::Damaged(id).to_string();
-        faults.extend(self.artifacts().damaged()?.iter().map(|id| damaged(id.to_string())));
         Ok(faults)
+    }
+
+    /// Whether every artifact is whole, every one that the journal names is there, and so is the secret of its fences.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check_artifacts(&self, read: &Read) -> Result<(), JournalError> {
+        let artifacts = self.artifacts();
+        let fences = read.entries.iter().find_map(|entry| match entry {
+            Entry::Plan { fences, .. } => fences.as_ref(),
+            _ => None,
+        });
+        if fences.is_some() && fences != self.fences().as_ref() {
+            return Err(JournalError::Corrupt {
+                path: self.path().join(FENCE_SECRET).display().to_string(),
+                reason: "it is not the one that the run began with".to_owned(),
+            });
+        }
+        if let Some(damaged) = artifacts.damaged()?.first() {
+            return Err(JournalError::Damaged(damaged.to_string()));
+        }
+        let named: BTreeSet<&ArtifactId> = read.entries.iter().flat_map(named).collect();
+        let paths = named.into_iter().map(|id| artifacts.path(id));
+        for path in paths {
+            fs::metadata(&path).map_err(|error| JournalError::io("read", &path, error))?;
+        }
+        Ok(())
     }
 
     /// The journal names the record that was written last.
@@ -39,5 +66,20 @@ impl RunDir {
         });
         Ok((named != Some(&name_of(&bytes)))
             .then(|| format!("{RECORD}: it is not the record that {JOURNAL} names")))
+    }
+}
+
+/// The artifacts that an entry names.
+fn named(entry: &Entry) -> Vec<&ArtifactId> {
+    match entry {
+        Entry::Plan { frame, .. } => vec![frame],
+        Entry::CallBegan { request, .. } => vec![request],
+        Entry::CallEnded { reply, .. } => reply.iter().collect(),
+        Entry::Attempt { attempt, .. } => vec![attempt],
+        Entry::Gated { gates, .. } => {
+            gates.iter().filter_map(|gate| gate.artifact.as_ref()).collect()
+        }
+        Entry::BaseKept { gates } => vec![gates],
+        _ => Vec::new(),
     }
 }

@@ -73,6 +73,10 @@ pub enum Entry {
         engine: String,
         /// Everything else that the run was told at its beginning, as an artifact: what a resume needs.
         frame: ArtifactId,
+        /// SHA-256 of the secret of the run's fences, without which none of its prompts can be made again; absent in
+        /// journals of engines that did not keep it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fences: Option<ArtifactId>,
         /// The run whose candidates and gates it has: they follow, up to the line that says that it goes on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rejudges: Option<RunId>,
@@ -112,6 +116,9 @@ pub enum Entry {
         error: Option<String>,
         /// What it used.
         usage: Usage,
+        /// Whether the reply held a secret, so that what is stored is not all of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        masked: bool,
         /// Whether the server may have charged for a call that failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         maybe_charged: bool,

@@ -156,6 +156,14 @@ impl Masker {
         out
     }
 
+    /// `bytes` with the secrets masked; nothing when there is none in them.
+    pub fn masked(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        match self.mask(bytes) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(masked) => Some(masked),
+        }
+    }
+
     /// Masks the secrets in the texts of a JSON document, whose form stays as it is even where a
     /// secret is also the name of a field, or is written with escapes; borrows when there is none.
     pub fn mask_json<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {

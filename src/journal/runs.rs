@@ -14,7 +14,7 @@ use super::chain::Chain;
 use super::lock::RunLock;
 use super::sweep::sweep;
 use super::{Artifacts, Entry, JournalError, Masker};
-use crate::model::{RECORD_VERSION, RunId, RunRecord};
+use crate::model::{ArtifactId, RECORD_VERSION, RunId, RunRecord};
 
 /// The journal's file in a run's directory.
 pub(super) const JOURNAL: &str = "journal.jsonl";
@@ -164,7 +164,7 @@ impl Runs {
 pub(super) const COMING: &str = "new-";
 
 /// The file with the secret of a run's fences.
-const FENCE_SECRET: &str = "fence.secret";
+pub(super) const FENCE_SECRET: &str = "fence.secret";
 
 /// Copies a file, or a directory and all that is in it. What is not there is no error.
 fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
@@ -306,6 +306,11 @@ impl RunDir {
             }
             Err(error) => Err(JournalError::io("read", &path, error)),
         }
+    }
+
+    /// The name that the secret of the run's fences would have as an artifact, once there is one.
+    pub fn fences(&self) -> Option<ArtifactId> {
+        fs::read(self.dir.join(FENCE_SECRET)).ok().map(|secret| name_of(&secret))
     }
 
     /// Whether nothing was journaled yet.

@@ -68,7 +68,7 @@ pub async fn write_test(input: &DuelInput<'_>) -> Result<Written, PromptError> {
     Ok(match input.model.provider.call(&request, &mut |_| {}, input.cancel).await {
         Err(error) => Written {
             test: Err(format!("its model gave no answer ({}): {error}", error.class.name())),
-            usage: Usage::default(),
+            usage: error.usage(),
         },
         Ok(reply) => Written {
             test: match reply.stop {

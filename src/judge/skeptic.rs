@@ -84,6 +84,7 @@ pub async fn doubt(input: &SkepticInput<'_>) -> Result<Doubted, PromptError> {
             }
         }
         Err(error) => {
+            doubted.usage = error.usage();
             doubted.silent = Some(format!("its model gave no answer ({})", error.class.name()));
         }
     }

@@ -37,11 +37,10 @@ impl Memory {
     }
 
     /// Where a run judges another one anew, what was spent so far, refused or possibly paid was that one's.
-    pub(super) fn leave_costs(&mut self, possibly_paid: &mut u64) {
+    pub(super) fn leave_costs(&mut self) {
         if self.rejudges.is_some() {
-            self.spent.clear();
+            self.past.clear();
             self.limited = Limited::default();
-            *possibly_paid = 0;
         }
     }
 

@@ -273,7 +273,9 @@ impl Builder {
         let plan = &self.frame.plan;
         let config = &self.equipment.config;
         let models = Models::connect(plan, config, &self.dir, &self.tell, &self.memory)?;
-        let fencer = Fencer::new(self.dir.fence_secret()?);
+        let masker = self.dir.masker().clone();
+        let fencer =
+            Fencer::new(self.dir.fence_secret()?).for_record(move |text| masker.masked(text));
         let listening = (self.tell.sink(), self.cancel.clone());
         let prove = Arc::new(self.prove()?);
         let desks = Desks {

@@ -20,7 +20,7 @@ use super::{Designs, PipelineError};
 use crate::fence::Fencer;
 use crate::journal::{Checkpoint, Entry};
 use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop};
-use crate::model::{Design, ModelRef, Plan, Stage, TreeId, Usage, clip};
+use crate::model::{Design, ModelRef, Plan, Stage, TreeId, clip};
 use crate::patch::TreeStore;
 use crate::prompt::{DesignSystem, DesignTask, Instructions, PromptContext, SynthFile, Templates};
 use crate::provider::Provider;
@@ -104,7 +104,7 @@ impl DesignDesk {
     async fn ask(&self) -> Result<Design, PipelineError> {
         let request = self.request()?;
         let (said, usage) = match self.provider.call(&request, &mut |_| {}, &self.cancel).await {
-            Err(error) => (Err(format!("its model gave no answer: {error}")), Usage::default()),
+            Err(error) => (Err(format!("its model gave no answer: {error}")), error.usage()),
             Ok(reply) => {
                 let whole = matches!(reply.stop, ReplyStop::EndTurn | ReplyStop::Other(_));
                 let text = clip(reply.text().trim(), PLAN_BYTES).text;

@@ -137,7 +137,7 @@ pub fn unfinished(frame: &Frame, memory: &Memory) -> Result<String, PipelineErro
         out,
         "outcome: none yet, the run was cut off; {} answers of models are recorded, {} more calls possibly paid, \
          gates of {} trees have run",
-        memory.spent().len(),
+        memory.answers(),
         memory.possibly_paid(),
         memory.proved()
     );

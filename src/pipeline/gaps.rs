@@ -21,6 +21,20 @@ impl Run<'_> {
         }
     }
 
+    /// A worker's answer that held a secret is not in the journal as it was given, and is no code to go on with.
+    pub(super) fn warn_of_withheld(&mut self) {
+        match self.memory.withheld() {
+            0 => {}
+            count => self.warn(
+                "asked-again",
+                format!(
+                    "{count} recorded answers held a secret, which no record keeps: they were asked for again, and are \
+                     paid again"
+                ),
+            ),
+        }
+    }
+
     /// A call is asked only when the most that it may use fits under the ceilings. A server that counts more than it
     /// was allowed can't be held to them, and that is told.
     pub(super) fn warn_of_excess(&mut self) {

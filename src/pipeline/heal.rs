@@ -12,10 +12,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::adapters::{GateProve, PatchAdmit};
+use super::kept::keep_gates;
 use super::memory::Memory;
 use super::work::holds_diff;
 use super::{Admit, PipelineError};
-use crate::journal::{Entry, RunDir};
+use crate::journal::RunDir;
 use crate::model::{
     Admission, CandidateId, Claim, EventSink, GateKind, GateReport, LaneId, RunEvent, TreeId,
     Verdict,
@@ -122,10 +123,10 @@ impl Healer {
         let id = CandidateId::new(format!("{} round {round}", self.lane));
         // The candidate's own gates are told when it is gated; these are a worker's affair.
         let gates = clinic.prove.gates(&id, tree, &EventSink::none()).await?;
-        if !gates.is_empty() {
-            clinic.dir.append(&Entry::Gated { tree: Some(tree.clone()), gates: gates.clone() })?;
+        if gates.is_empty() {
+            return Ok(gates);
         }
-        Ok(gates)
+        Ok(keep_gates(&clinic.dir, Some(tree), gates)?)
     }
 }
 

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::Attempt;
 use crate::journal::{Entry, JournalError, RunDir};
 use crate::model::chat::Message;
-use crate::model::{ArtifactId, Claim, LaneId, ModelRef, Stop, Unanswered, Usage};
+use crate::model::{
+    ArtifactId, Claim, GateReport, LaneId, ModelRef, Stop, TreeId, Unanswered, Usage,
+};
 
 /// A worker run as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,6 +63,18 @@ impl KeptAttempt {
             with_the_run: kept.with_the_run,
         }
     }
+}
+
+/// Keeps what the gates said of a tree, or of the base, and gives it as it is kept: what follows from it must not
+/// hang on what no record may hold.
+pub(super) fn keep_gates(
+    dir: &RunDir,
+    tree: Option<&TreeId>,
+    gates: Vec<GateReport>,
+) -> Result<Vec<GateReport>, JournalError> {
+    let gates = dir.masked(&gates).unwrap_or(gates);
+    dir.append(&Entry::Gated { tree: tree.cloned(), gates: gates.clone() })?;
+    Ok(gates)
 }
 
 /// Keeps a worker run's end in the journal. One whose diff would be masked is not kept: what a resume

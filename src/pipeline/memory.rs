@@ -9,9 +9,11 @@ use std::sync::{Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 
 use super::Attempt;
+use super::alike::Alike;
 use super::frame::Frame;
 use super::kept::KeptAttempt;
 use super::limited::Limited;
+use super::models::makes_code;
 use super::open::Open;
 use crate::journal::{Artifacts, Checkpoint, Entry, JournalError, LeftBehind, Read, RunDir};
 use crate::model::chat::{Message, ModelReply, ModelRequest, Purpose};
@@ -41,6 +43,15 @@ enum Outcome {
 /// A provider's name and the request to it.
 pub(super) type Asked = (String, ArtifactId);
 
+/// A call of the past that has to be counted.
+#[derive(Clone, Debug)]
+pub(super) struct Past {
+    pub(super) purpose: Purpose,
+    pub(super) asked: Asked,
+    /// What it used; absent where nobody knows, because it broke off or was in flight when the engine ended.
+    pub(super) usage: Option<Usage>,
+}
+
 /// The past of a run. That of a new run is empty.
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -48,6 +59,8 @@ pub struct Memory {
     artifacts: Option<Artifacts>,
     /// By provider and request: two servers may have a model of one name.
     calls: BTreeMap<Asked, Outcome>,
+    /// Those whose answers are code that held a secret: what is stored is not what the model said.
+    withheld: BTreeSet<Asked>,
     /// Those of which a try broke off that may have been charged.
     charged: BTreeSet<Asked>,
     /// The last request of each lane.
@@ -68,13 +81,14 @@ pub struct Memory {
     duels: BTreeMap<DuelKey, Vec<DuelRun>>,
     /// The operator's words, each as it stood last.
     steers: Vec<Steer>,
-    /// What recorded calls used.
-    pub(super) spent: Vec<(Purpose, Usage)>,
+    /// Recorded calls that used something, or may have.
+    pub(super) past: Vec<Past>,
     resumption: Option<Resumption>,
     engine: String,
     /// The run that this one judges anew.
     pub(super) rejudges: Option<RunId>,
     millis: u64,
+    alike: Alike,
     reused: Mutex<Reused>,
 }
 
@@ -87,6 +101,8 @@ struct Reused {
     calls: BTreeSet<Asked>,
     gates: u32,
     lanes: u32,
+    /// Answers that are not what the model had said.
+    withheld: BTreeSet<Asked>,
     /// What a replay asked for and the journal does not hold.
     missing: Vec<String>,
 }
@@ -100,8 +116,10 @@ impl Memory {
         let mut memory =
             Self { recall, artifacts: Some(dir.artifacts().clone()), ..Self::default() };
         let mut frame = Frame::find(read, dir)?;
+        // What is not there or not whole would be paid again, so nothing is done before that is known.
+        dir.check_artifacts(read)?;
         let mut open = Open::default();
-        let (mut possibly_paid, mut gone_on) = (0, false);
+        let mut gone_on = false;
         for entry in &read.entries {
             match entry {
                 Entry::Plan { engine, rejudges, .. } => {
@@ -122,15 +140,19 @@ impl Memory {
                     reply,
                     error,
                     usage,
+                    masked,
                     maybe_charged,
                 } => {
                     let named = request.as_ref().map(|request| (provider, request));
                     let Some(asked) = open.end(purpose, named) else { continue };
-                    possibly_paid += u64::from(*maybe_charged);
-                    if *maybe_charged {
-                        memory.charged.insert(asked.clone());
+                    match (reply, *maybe_charged) {
+                        (Some(_), _) => memory.count(purpose.clone(), asked.clone(), Some(*usage)),
+                        (None, true) => memory.count(purpose.clone(), asked.clone(), None),
+                        (None, false) => {}
                     }
-                    memory.spent.push((purpose.clone(), *usage));
+                    if *masked && makes_code(purpose) {
+                        memory.withheld.insert(asked.clone());
+                    }
                     memory.limited.note(purpose, &asked, error.as_deref(), &frame.plan.limits);
                     memory.remember(asked, reply.clone(), error.clone());
                 }
@@ -163,9 +185,9 @@ impl Memory {
                     if let Some(limits) = limits {
                         frame.plan.limits = *limits;
                     }
-                    possibly_paid += open.lose();
+                    memory.lose(open.lose());
                     if !std::mem::replace(&mut gone_on, true) {
-                        memory.leave_costs(&mut possibly_paid);
+                        memory.leave_costs();
                     }
                     memory.timed_out = None;
                 }
@@ -175,37 +197,21 @@ impl Memory {
                 Entry::Event { event } => memory.hear(event),
             }
         }
-        possibly_paid += open.lose();
+        memory.lose(open.lose());
         if !gone_on {
-            memory.leave_costs(&mut possibly_paid);
+            memory.leave_costs();
         }
-        memory.resumption =
-            Some(Resumption { possibly_paid_calls: possibly_paid, ..Default::default() });
+        let possibly_paid_calls = memory.possibly_paid();
+        memory.resumption = Some(Resumption { possibly_paid_calls, ..Default::default() });
         memory.verify()?;
         Ok((frame, memory))
     }
 
-    /// Whether everything that the journal names is there and whole. What is not would be paid again,
-    /// so nothing is done before that is known.
+    /// Whether the diffs of workers that ended are there: only what is stored of them names those.
     fn verify(&self) -> Result<(), JournalError> {
-        let replies = self.calls.values().filter_map(|outcome| match outcome {
-            Outcome::Reply(reply) => Some(reply),
-            Outcome::Failed(_) => None,
-        });
-        for reply in replies {
-            self.artifact::<ModelReply>(reply)?;
-        }
         for attempt in self.attempts.values() {
             let kept: KeptAttempt = self.artifact(attempt)?;
             self.artifacts.iter().try_for_each(|all| all.get(&kept.diff).map(drop))?;
-        }
-        for (_, request) in self.asked.values() {
-            self.artifact::<ModelRequest>(request)?;
-        }
-        // The others are found again by their names, which say nothing of what is stored under them.
-        let last: BTreeSet<&Asked> = self.asked.values().collect();
-        for (_, request) in self.calls.keys().filter(|asked| !last.contains(asked)) {
-            self.artifacts.iter().try_for_each(|all| all.get(request).map(drop))?;
         }
         Ok(())
     }
@@ -279,9 +285,30 @@ impl Memory {
         self.resumption.is_none()
     }
 
-    /// What recorded calls used: the budget counts it again.
-    pub(super) fn spent(&self) -> &[(Purpose, Usage)] {
-        &self.spent
+    fn count(&mut self, purpose: Purpose, asked: Asked, usage: Option<Usage>) {
+        if usage.is_none() {
+            self.charged.insert(asked.clone());
+        }
+        self.past.push(Past { purpose, asked, usage });
+    }
+
+    fn lose(&mut self, open: Vec<(Purpose, Asked)>) {
+        open.into_iter().for_each(|(purpose, asked)| self.count(purpose, asked, None));
+    }
+
+    /// Recorded calls that used something, or may have: the budget counts them again.
+    pub(super) fn past(&self) -> &[Past] {
+        &self.past
+    }
+
+    /// Answers that are recorded.
+    pub(super) fn answers(&self) -> usize {
+        self.past.iter().filter(|call| call.usage.is_some()).count()
+    }
+
+    /// A recorded request.
+    pub(super) fn request(&self, id: &ArtifactId) -> Result<ModelRequest, JournalError> {
+        self.artifact(id)
     }
 
     /// Turns of the workers that had ended.
@@ -292,7 +319,7 @@ impl Memory {
 
     /// Calls whose answer is lost and that are possibly paid.
     pub(super) fn possibly_paid(&self) -> u64 {
-        self.resumption.map_or(0, |resumption| resumption.possibly_paid_calls)
+        self.past.iter().filter(|call| call.usage.is_none()).count() as u64
     }
 
     /// The engine that began the run.
@@ -427,7 +454,7 @@ impl Memory {
     pub(super) fn asked_turns(&self, lane: &LaneId) -> usize {
         let of_lane =
             |purpose: &Purpose| matches!(purpose, Purpose::Worker { lane: l, .. } if l == lane);
-        self.spent.iter().filter(|(purpose, _)| of_lane(purpose)).count()
+        self.past.iter().filter(|call| of_lane(&call.purpose)).count()
     }
 
     /// Of how many candidates' trees the gates had run.
@@ -459,6 +486,10 @@ impl Memory {
 
     pub(super) fn call(&self, asked: &Asked) -> Option<Result<ModelReply, ProviderError>> {
         match self.calls.get(asked)? {
+            Outcome::Reply(_) if !self.is_replay() && self.withheld.contains(asked) => {
+                self.reused().withheld.insert(asked.clone());
+                None
+            }
             Outcome::Reply(reply) => {
                 self.reused().calls.insert(asked.clone());
                 let unreadable = |error: JournalError| {
@@ -467,13 +498,30 @@ impl Memory {
                 let reply = self.artifact(reply).map(|reply| self.weighed(asked, reply));
                 Some(reply.map_err(unreadable))
             }
-            Outcome::Failed(message) if self.is_replay() => Some(Err(failure(message))),
+            Outcome::Failed(message) if self.is_replay() => {
+                Some(Err(failure(message).charged(self.charged.contains(asked))))
+            }
             Outcome::Failed(_) => None,
         }
     }
 }
 
 impl Memory {
+    /// Whether the journal holds how a call ended.
+    pub(super) fn knows(&self, asked: &Asked) -> bool {
+        self.calls.contains_key(asked)
+    }
+
+    /// How many answers were asked for again because they are not in the journal as they were given.
+    pub(super) fn withheld(&self) -> usize {
+        self.reused().withheld.len()
+    }
+
+    /// The recorded call whose request is `bytes` but for what was masked of it.
+    pub(super) fn alike(&self, provider: &str, bytes: &[u8]) -> Option<Asked> {
+        self.alike.find(self.artifacts.as_ref()?, self.calls.keys(), provider, bytes)
+    }
+
     /// A reply whose cost is not wholly known where a try before it may have been charged: the retries say
     /// so as they happen, and it is still so when they are the past.
     pub(super) fn weighed(&self, asked: &Asked, mut reply: ModelReply) -> ModelReply {

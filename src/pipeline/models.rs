@@ -47,7 +47,7 @@ impl Models {
         memory: &Arc<Memory>,
     ) -> Result<Self, PipelineError> {
         let ledger = Ledger::new(ceilings(plan));
-        memory.spent().iter().for_each(|(purpose, usage)| ledger.restore(purpose, usage));
+        restore(&ledger, config, memory)?;
         let (mut all, mut doors) = (BTreeMap::new(), BTreeMap::<String, Door>::new());
         for name in provider_names(plan) {
             let provider =
@@ -91,6 +91,20 @@ impl Models {
             PipelineError::Internal(format!("provider {} was not connected", model.provider))
         })
     }
+}
+
+/// Counts what recorded calls used, and the most that those may have cost of which nobody knows.
+fn restore(ledger: &Ledger, config: &Config, memory: &Memory) -> Result<(), PipelineError> {
+    for call in memory.past() {
+        let (provider, request) = &call.asked;
+        let most = || {
+            let priced = config.provider(provider).map(pricing);
+            let priced = priced.unwrap_or_else(|_| Pricing::new(provider));
+            Ok::<_, PipelineError>(Ledger::most(&priced, &memory.request(request)?))
+        };
+        ledger.restore(&call.purpose, call.usage.as_ref(), most)?;
+    }
+    Ok(())
 }
 
 fn remembering(
@@ -201,6 +215,21 @@ pub(super) fn pricing(provider: &ProviderConfig) -> Pricing {
     })
 }
 
+/// Whether what a model answers becomes part of a candidate. Such an answer is used as it came, and never as a record
+/// keeps it; every other one as it is kept, so that what follows from it follows from the record, too.
+pub(super) fn makes_code(purpose: &Purpose) -> bool {
+    matches!(purpose, Purpose::Worker { .. } | Purpose::Synthesizer { .. })
+}
+
+/// A call of which the journal does not hold yet how it ended. One that is dropped is counted among those that broke off.
+struct Unheard<'a>(Option<&'a Teller>);
+
+impl Drop for Unheard<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|tell| tell.broke_off());
+    }
+}
+
 /// Journals every try: before it is made, and how it ended, before its answer is used.
 struct Recorded {
     provider: String,
@@ -222,29 +251,45 @@ impl Recorded {
         &self,
         purpose: Purpose,
         request: ArtifactId,
-        result: &Result<ModelReply, ProviderError>,
-    ) -> Result<(), JournalError> {
+        result: Result<ModelReply, ProviderError>,
+    ) -> Result<Result<ModelReply, ProviderError>, JournalError> {
         let maybe_charged = result.as_ref().is_err_and(|error| error.maybe_charged);
         if maybe_charged {
             self.tell.broke_off();
         }
-        let reply = result.as_ref().ok();
+        let reply = result.as_ref().ok().map(|reply| self.stored(reply)).transpose()?;
+        let masked = reply.as_ref().is_some_and(|(_, masked)| *masked);
         let error = result.as_ref().err();
         self.dir.append(&Entry::CallEnded {
-            purpose,
+            purpose: purpose.clone(),
             provider: self.provider.clone(),
             request: Some(request),
-            reply: reply.map(|reply| self.store(reply)).transpose()?,
+            reply: reply.map(|(id, _)| id),
             error: error.map(|error| format!("{}: {error}", error.class.name())),
-            usage: reply.map(|reply| reply.usage).unwrap_or_default(),
+            usage: result.as_ref().map(|reply| reply.usage).unwrap_or_default(),
+            masked,
             maybe_charged,
-        })
+        })?;
+        Ok(result.map(|reply| match masked && !makes_code(&purpose) {
+            true => self.dir.masked(&reply).unwrap_or(reply),
+            false => reply,
+        }))
+    }
+
+    /// Stores a reply; whether something of it had to be masked.
+    fn stored(&self, reply: &ModelReply) -> Result<(ArtifactId, bool), JournalError> {
+        let bytes = self.bytes(reply)?;
+        let artifacts = self.dir.artifacts();
+        Ok((artifacts.put(&bytes)?, !artifacts.keeps_whole(&bytes)))
     }
 
     fn store(&self, value: &impl serde::Serialize) -> Result<ArtifactId, JournalError> {
-        let bytes = serde_json::to_vec(value)
-            .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
-        self.dir.artifacts().put(&bytes)
+        self.dir.artifacts().put(&self.bytes(value)?)
+    }
+
+    fn bytes(&self, value: &impl serde::Serialize) -> Result<Vec<u8>, JournalError> {
+        serde_json::to_vec(value)
+            .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))
     }
 
     /// A call whose record can't be written is not made: it would be paid again on a resume.
@@ -263,9 +308,11 @@ impl Ask for Recorded {
         cancel: &CancellationToken,
     ) -> Result<ModelReply, ProviderError> {
         let id = self.began(request).map_err(|error| self.failed(error))?;
+        let mut unheard = Unheard(Some(&self.tell));
         let result = self.inner.call(request, sink, cancel).await;
+        unheard.0 = None;
         let purpose = request.purpose.clone();
-        self.ended(purpose, id, &result).map_err(|error| self.failed(error))?;
+        let result = self.ended(purpose, id, result).map_err(|error| self.failed(error))?;
         result.map_err(|error| ProviderError { kept: true, ..error })
     }
 }

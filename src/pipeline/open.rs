@@ -30,9 +30,9 @@ impl Open {
         Some(self.0.remove(at).1)
     }
 
-    /// How many are in flight: the engine ended, and nobody will hear of them.
-    pub(super) fn lose(&mut self) -> u64 {
-        std::mem::take(&mut self.0).len() as u64
+    /// Those in flight: the engine ended, and nobody will hear of them.
+    pub(super) fn lose(&mut self) -> Vec<(Purpose, Asked)> {
+        std::mem::take(&mut self.0)
     }
 }
 
@@ -58,6 +58,6 @@ mod tests {
         all.iter().for_each(|one| open.begin(&purpose, one.clone()));
         assert_eq!(open.end(&Purpose::Duel { number: 1 }, None), None);
         assert_eq!(open.end(&purpose, None), Some(all[0].clone()));
-        assert_eq!((open.lose(), open.lose()), (2, 0));
+        assert_eq!((open.lose().len(), open.lose().len()), (2, 0));
     }
 }

@@ -42,16 +42,23 @@ impl Remembering {
             reply: None,
             error: Some(format!("{}: {error}", error.class.name())),
             usage: Usage::default(),
+            masked: false,
             maybe_charged: false,
         })
     }
 }
 
 impl Remembering {
-    /// A request as it is named when it is journaled.
+    /// A request as it is named when it is journaled, or was by an engine that knew of other secrets.
     fn asked(&self, request: &ModelRequest) -> Option<Asked> {
         let bytes = serde_json::to_vec(request).ok()?;
-        Some((self.provider.clone(), self.dir.artifacts().name(&bytes)))
+        let asked = (self.provider.clone(), self.dir.artifacts().name(&bytes));
+        if self.memory.knows(&asked) {
+            return Some(asked);
+        }
+        let masker = self.dir.masker();
+        let alike = self.memory.alike(&self.provider, &masker.mask(&bytes));
+        Some(alike.unwrap_or(asked))
     }
 
     /// What the journal says of a request: to a replay always something.

@@ -134,7 +134,8 @@ pub fn begin_rejudge(
     let plan = Box::new(frame.plan.clone());
     let engine = env!("CARGO_PKG_VERSION").to_owned();
     let frame = frame.store(dir)?;
-    dir.append(&Entry::Plan { version: JOURNAL_VERSION, plan, engine, frame, rejudges })?;
+    let (version, fences) = (JOURNAL_VERSION, dir.fences());
+    dir.append(&Entry::Plan { version, plan, engine, frame, fences, rejudges })?;
     for entry in Memory::without_judges(entries) {
         dir.append(&entry)?;
     }

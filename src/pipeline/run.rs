@@ -10,6 +10,7 @@ use super::cautions::{SECRET_IN_DIFF, secret_in_diff};
 use super::cut::Seen;
 use super::decide::{Standing, exit_of, gated, no_survivor, none, only_survivor};
 use super::early::Early;
+use super::kept::keep_gates;
 use super::memory::Memory;
 use super::tell::Teller;
 use super::{Phases, PipelineError, Survivor};
@@ -121,7 +122,7 @@ impl<'a> Run<'a> {
         cancel: &'a CancellationToken,
     ) -> Result<Self, PipelineError> {
         let engine = env!("CARGO_PKG_VERSION").to_owned();
-        dir.append(&first_line(&order, &engine))?;
+        dir.append(&first_line(&order, &engine, dir))?;
         let attempts = match order.kind {
             RunKind::Run => order.plan.attempts(),
             RunKind::Pick | RunKind::Gate => order.given.len() as u32,
@@ -198,8 +199,8 @@ impl<'a> Run<'a> {
                 reports => self.record.base.gates = reports?,
             },
         }
-        let gates = self.record.base.gates.clone();
-        self.dir.append(&Entry::Gated { tree: None, gates })?;
+        let gates = std::mem::take(&mut self.record.base.gates);
+        self.record.base.gates = keep_gates(self.dir, None, gates)?;
         if self.cancelled(Checkpoint::Base) {
             return Ok(Some(self.cut_off()));
         }
@@ -421,6 +422,7 @@ impl<'a> Run<'a> {
     fn finish(mut self, decision: Decision) -> Result<RunRecord, PipelineError> {
         self.warn_of_gaps(&decision);
         self.warn_of_broken_calls();
+        self.warn_of_withheld();
         self.sum_up();
         self.warn_of_excess();
         self.tell.send(RunEvent::Decided { decision: decision.clone() });
@@ -458,6 +460,9 @@ impl<'a> Run<'a> {
         let ballots: Vec<Usage> = self.record.ballots.iter().map(|ballot| ballot.usage).collect();
         lanes.into_iter().for_each(|usage| self.count("workers", usage));
         ballots.into_iter().for_each(|usage| self.count("judges", usage));
+        // Nobody's sum holds what broke off, but the whole is not the less unknown.
+        let unheard = self.tell.broken_off() + self.memory.possibly_paid();
+        self.record.usage.cost.partly_unknown |= unheard > 0;
     }
 }
 
@@ -496,7 +501,7 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
 }
 
 /// A journal begins with what is to be done; one that goes on says so.
-fn first_line(order: &Assignment, engine: &str) -> Entry {
+fn first_line(order: &Assignment, engine: &str, dir: &RunDir) -> Entry {
     let engine = engine.to_owned();
     match order.memory.is_new() {
         true => Entry::Plan {
@@ -504,6 +509,7 @@ fn first_line(order: &Assignment, engine: &str) -> Entry {
             plan: Box::new(order.plan.clone()),
             engine,
             frame: order.frame.clone(),
+            fences: dir.fences(),
             rejudges: None,
         },
         false => Entry::Resumed { engine, limits: Some(order.plan.limits) },

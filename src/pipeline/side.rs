@@ -15,7 +15,7 @@ use super::{Aside, PipelineError, Side};
 use crate::fence::Fencer;
 use crate::model::chat::{Message, ModelRequest, Purpose, ReplyStop, SideCall};
 use crate::model::printable::line;
-use crate::model::{ModelRef, Plan, Usage, clip};
+use crate::model::{ModelRef, Plan, clip};
 use crate::prompt::{CapsuleSystem, CapsuleTask, PromptContext, Templates, TitleSystem, TitleTask};
 use crate::provider::Provider;
 
@@ -83,7 +83,7 @@ impl SideDesk {
 
     async fn ask(&self, call: SideCall, request: ModelRequest) -> Aside {
         match self.provider.call(&request, &mut |_| {}, &self.cancel).await {
-            Err(error) => Aside { said: Err(error.to_string()), usage: Usage::default() },
+            Err(error) => Aside { said: Err(error.to_string()), usage: error.usage() },
             Ok(reply) => {
                 let whole = matches!(reply.stop, ReplyStop::EndTurn | ReplyStop::Other(_));
                 let said = if whole { read(call, &reply.text()) } else { None };

@@ -8,11 +8,11 @@ use super::decide::{Judged, Standing};
 use super::digest::{digest, winner};
 use super::duels::current;
 use super::early::{Arrival, Early, saved, watch};
-use super::kept::keep_attempt;
+use super::kept::{keep_attempt, keep_gates};
 use super::run::{Run, refused};
 use super::{Aside, Attempt, Failed, PipelineError, Survivor};
 use crate::fanout::{Brake, FanoutOptions, LaneEnd, LaneRun, lane_runs};
-use crate::journal::{Checkpoint, Entry};
+use crate::journal::Checkpoint;
 use crate::model::{
     Ballot, Candidate, CandidateId, CandidateRecord, Choice, Decision, Family, GateReport, JudgeId,
     Kind, Lane, LaneId, LaneRecord, Limit, ModelRef, RunEvent, Stage, Stop, TreeId, Usage,
@@ -169,15 +169,15 @@ impl Run<'_> {
             false => self.phases.prove.candidate(id, tree).await?,
         };
         // What was not proved stays without a report, and no report is no proof.
-        if !gates.is_empty() {
-            self.dir.append(&Entry::Gated { tree: Some(tree.clone()), gates: gates.clone() })?;
+        if gates.is_empty() {
+            return Ok(gates);
         }
-        Ok(gates)
+        Ok(keep_gates(self.dir, Some(tree), gates)?)
     }
 
     fn take_lane(&mut self, end: LaneEnd<Attempt>, timed_out: bool) -> Result<(), PipelineError> {
         let run = end.lane;
-        let attempt = end.result.unwrap_or_else(|stop| {
+        let mut attempt = end.result.unwrap_or_else(|stop| {
             // It never came back, so nobody was told.
             let attempt = Attempt::nothing(match stop {
                 Stop::Cancelled if self.enough.is_some() => Stop::NotNeeded,
@@ -187,6 +187,9 @@ impl Run<'_> {
             self.tell.send(lane_ended(&run.id, &attempt));
             attempt
         });
+        // Judges and side calls are told its words, and a replay knows them only as they are kept.
+        let words = (attempt.answer, attempt.claims);
+        (attempt.answer, attempt.claims) = self.dir.masked(&words).unwrap_or(words);
         let why_none = why_no_candidate(&attempt);
         let id = why_none.is_none().then(|| self.worker_id(run.index));
         self.record.lanes.push(LaneRecord {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::{Cost, Usage};
+
 /// The kind of a provider error, as records name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
@@ -118,13 +120,19 @@ impl ProviderError {
         }
     }
 
+    /// What is known of what the call used: nothing, and whether that is all.
+    pub fn usage(&self) -> Usage {
+        let cost = if self.maybe_charged { Cost::UNKNOWN } else { Cost::default() };
+        Usage { cost, ..Usage::default() }
+    }
+
     /// The error of a cancelled call.
     pub(super) fn cancelled() -> Self {
         Self::new(ErrorClass::Cancelled, "the run was cancelled before the model had answered")
     }
 
     /// The same error for a request that the server may charge for.
-    pub(super) fn charged(mut self, maybe: bool) -> Self {
+    pub fn charged(mut self, maybe: bool) -> Self {
         self.maybe_charged |= maybe;
         self
     }

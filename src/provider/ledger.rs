@@ -107,12 +107,35 @@ impl Ledger {
         Self(Arc::new(Inner { ceilings, accounts: Mutex::default(), settled: Notify::new() }))
     }
 
-    /// Counts a call that was made before this ledger was: of a run that goes on.
-    pub fn restore(&self, purpose: &Purpose, usage: &Usage) {
-        let mut accounts = self.lock();
-        accounts
-            .of(payer(purpose).as_ref())
-            .for_each(|account| account.spent.add(Amount::of(usage)));
+    /// Counts a call that was made before this ledger was: of a run that goes on. Where it is not known what it used,
+    /// the most that it may have is held, as it was then.
+    ///
+    /// # Errors
+    /// That of `most`.
+    pub fn restore<E>(
+        &self,
+        purpose: &Purpose,
+        usage: Option<&Usage>,
+        most: impl FnOnce() -> Result<Amount, E>,
+    ) -> Result<(), E> {
+        let (spent, held) = match usage {
+            Some(usage) if usage.tokens() > 0 && !usage.cost.partly_unknown => {
+                (Amount::of(usage), Amount::default())
+            }
+            Some(usage) => counted(usage, most()?),
+            None => (Amount::default(), most()?),
+        };
+        self.lock().of(payer(purpose).as_ref()).for_each(|account| {
+            account.spent.add(spent);
+            account.held.add(held);
+        });
+        Ok(())
+    }
+
+    /// The most that a call can use; no money where its price is not known.
+    pub fn most(pricing: &Pricing, request: &ModelRequest) -> Amount {
+        let (money, tokens) = bound(pricing, request);
+        Amount { money: money.unwrap_or_default(), tokens }
     }
 
     /// What it holds now.
@@ -281,14 +304,13 @@ impl Metered {
 
     /// The most that a call can cost.
     fn most(&self, request: &ModelRequest) -> Result<Amount, ProviderError> {
-        let (input, output) = (prompt_tokens_bound(request), u64::from(request.max_output_tokens));
-        let money = self.pricing.most(&request.model, input, output);
+        let (money, tokens) = bound(&self.pricing, request);
         if money.is_none() {
             self.ledger
                 .counts_unpriced(&request.purpose)
                 .map_err(|whose| self.price_unknown(&request.model, whose))?;
         }
-        Ok(Amount { money: money.unwrap_or_default(), tokens: input.saturating_add(output) })
+        Ok(Amount { money: money.unwrap_or_default(), tokens })
     }
 
     fn price_unknown(&self, model: &str, whose: Whose) -> ProviderError {
@@ -344,6 +366,11 @@ impl Ask for Metered {
         }
         result
     }
+}
+
+fn bound(pricing: &Pricing, request: &ModelRequest) -> (Option<MicroUsd>, u64) {
+    let (input, output) = (prompt_tokens_bound(request), u64::from(request.max_output_tokens));
+    (pricing.most(&request.model, input, output), input.saturating_add(output))
 }
 
 /// The most tokens that a request's prompt is taken to have.

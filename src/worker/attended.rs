@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::seat::{Scroll, Seat};
 use super::steering::Steering;
 use crate::jobs::{Board, Handle, Input, Reading, Source, StopReport};
+use crate::journal::Masker;
 use crate::model::{Card, CardState, LaneId, Sender};
 
 /// How long what a worker did stays readable, from its end: as long as a job's output.
@@ -26,6 +27,8 @@ pub struct Floor {
     pub board: Board,
     /// The way to speak to workers.
     pub steering: Steering,
+    /// What who attaches to a worker does not get to see.
+    pub masker: Masker,
     /// Workers that have not begun.
     line: Line,
 }
@@ -145,7 +148,7 @@ impl Worker {
     fn new(floor: &Floor, lane: &LaneId, model: String) -> Arc<Self> {
         Arc::new(Self {
             lane: lane.clone(),
-            scroll: Scroll::default(),
+            scroll: Scroll::new(floor.masker.clone()),
             steering: floor.steering.clone(),
             state: Mutex::new(State {
                 model,

@@ -200,7 +200,8 @@ impl Loop {
         let called = self.input.provider.call(&request, &mut sink, &halt);
         let beat = || show(lock(&live).silent(Instant::now()));
         let late = || ProviderError::new(ErrorClass::Cancelled, "the worker was told to stop");
-        let reply = beating(bounded(called, &halt, until), beat).await.ok_or_else(late)??;
+        let reply = beating(bounded(called, &halt, until), beat).await.ok_or_else(late)?;
+        let reply = reply.inspect_err(|error| self.input.context.bill.add(error.usage()))?;
         self.turns = turn;
         if let Some(letters) = self.input.seat.letters() {
             letters.heard(turn);

@@ -10,6 +10,7 @@ use super::activity;
 use super::history::Call;
 use super::steering::Letters;
 use crate::jobs::{Reading, Ring};
+use crate::journal::Masker;
 use crate::model::chat::{Block, ModelReply};
 use crate::model::{Steer, clip};
 
@@ -21,19 +22,36 @@ const SHOWN: usize = 2 << 10;
 
 /// What a worker did, as text that only grows. Clones share it.
 #[derive(Clone)]
-pub struct Scroll(Arc<(Mutex<Ring>, Notify)>);
+pub struct Scroll(Arc<Shared>);
+
+struct Shared {
+    ring: Mutex<Ring>,
+    more: Notify,
+    masker: Masker,
+}
 
 impl Default for Scroll {
     fn default() -> Self {
-        Self(Arc::new((Mutex::new(Ring::new(KEPT)), Notify::new())))
+        Self::new(Masker::default())
     }
 }
 
 impl Scroll {
+    /// An empty one, which holds none of the masker's secrets.
+    pub fn new(masker: Masker) -> Self {
+        Self(Arc::new(Shared { ring: Mutex::new(Ring::new(KEPT)), more: Notify::new(), masker }))
+    }
+
     /// Adds a line, or several.
     pub fn say(&self, text: &str) {
-        self.ring().push(format!("{text}\n").as_bytes());
-        self.0.1.notify_waiters();
+        let line = format!("{text}\n");
+        self.ring().push(&self.0.masker.mask(line.as_bytes()));
+        self.0.more.notify_waiters();
+    }
+
+    /// As much of a text as is shown of one. A secret is masked before it is cut, by which it would not be known any more.
+    fn brief(&self, text: &str) -> String {
+        clip(&String::from_utf8_lossy(&self.0.masker.mask(text.as_bytes())), SHOWN).text
     }
 
     /// How much was added, in bytes.
@@ -49,7 +67,7 @@ impl Scroll {
     /// Waits until more than `offset` bytes were added or `over` holds; who makes it hold calls [`Self::wake`].
     pub async fn beyond(&self, offset: u64, over: impl Fn() -> bool) {
         loop {
-            let woken = self.0.1.notified();
+            let woken = self.0.more.notified();
             if over() || self.written() > offset {
                 return;
             }
@@ -59,11 +77,11 @@ impl Scroll {
 
     /// Lets everybody who waits look again.
     pub fn wake(&self) {
-        self.0.1.notify_waiters();
+        self.0.more.notify_waiters();
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,13 +112,12 @@ impl Seat {
 
     /// A turn's answer is there.
     pub(super) fn replied(&self, turn: u32, reply: &ModelReply) {
-        let text = reply.blocks.iter().filter_map(|block| match block {
-            Block::Text { text } if !text.trim().is_empty() => Some(clip(text.trim(), SHOWN).text),
+        let texts = reply.blocks.iter().filter_map(|block| match block {
+            Block::Text { text } if !text.trim().is_empty() => Some(text.trim()),
             _ => None,
         });
-        let texts: Vec<String> = text.collect();
         self.show(&format!("— turn {turn}"));
-        texts.iter().for_each(|text| self.show(text));
+        texts.for_each(|text| self.show_briefly("", text));
     }
 
     /// A tool is called.
@@ -111,17 +128,22 @@ impl Seat {
     /// A tool answered.
     pub(super) fn answered(&self, text: &str, is_error: bool) {
         let mark = if is_error { "! " } else { "" };
-        self.show(&format!("{mark}{}", clip(text.trim_end(), SHOWN).text));
+        self.show_briefly(mark, text.trim_end());
     }
 
     /// The engine said something in the conversation.
     pub(super) fn told(&self, text: &str) {
-        self.show(&format!("engine: {}", clip(text.trim_end(), SHOWN).text));
+        self.show_briefly("engine: ", text.trim_end());
     }
 
     /// The operator's word was told.
     pub(super) fn steered(&self, steer: &Steer) {
         self.show(&format!("operator {} ({}): {}", steer.id, steer.from, steer.text));
+    }
+
+    fn show_briefly(&self, mark: &str, text: &str) {
+        let Some(scroll) = &self.scroll else { return };
+        self.show(&format!("{mark}{}", scroll.brief(text)));
     }
 
     fn show(&self, text: &str) {
@@ -153,5 +175,21 @@ mod tests {
         assert!(text.starts_with("[subtask 2] ! one\n[subtask 2] two\nxxx"), "{}", &text[..80]);
         assert!(text.len() < 2 * SHOWN, "{}", text.len());
         Seat::default().told("nobody looks");
+    }
+
+    #[test]
+    fn who_attaches_sees_no_secret() {
+        let secret = "tokval-55667788";
+        let scroll = Scroll::new(Masker::new([secret.to_owned()]));
+        let steering = super::super::Steering::default();
+        let seat = Seat::new(steering.letters(&crate::model::LaneId::of("one", 1)), scroll.clone());
+        // One of them lies where the text is cut.
+        for pad in SHOWN - secret.len() - 5..SHOWN {
+            seat.answered(&format!("{}{secret} {secret}", "x".repeat(pad)), false);
+        }
+        seat.told(&format!("say {secret}"));
+        scroll.say(secret);
+        let text = scroll.read(0).text();
+        assert!(text.contains("[masked]") && !text.contains("tokval"), "{text}");
     }
 }

@@ -3,13 +3,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::resume::{Bench, CALLS, RUN, answer, decided, record};
+use super::resume::{Bench, CALLS, RUN, answer, decided, journal, record};
 use super::support::place::{PATIENCE, Running, is};
 use super::support::server::{Reply, Request, Server};
 
@@ -56,6 +56,95 @@ fn what_may_be_charged_twice_is_said_and_a_replay_and_a_resume_say_the_same() {
     assert_eq!(server.requests().len(), CALLS + 2);
     assert_eq!(decided(&record(&run)), decided(&done));
     bench.run(&["replay"]).exits(0);
+}
+
+#[test]
+fn a_call_that_breaks_off_each_time_makes_what_the_run_cost_unknown() {
+    let bench = Bench::new();
+    // One lane's model never comes to an end, and neither does the judge's.
+    let server = Server::start(move |request| match request.json()["model"].as_str() {
+        Some("one") => half(),
+        _ => answer(request),
+    });
+    let prices =
+        ["one", "two", "judge"].map(|model| format!("{model} = {{ input = 1.0, output = 1.0 }}\n"));
+    bench.configure(&server.url(), &format!("[providers.own.prices]\n{}", prices.concat()));
+    let done = bench.run(&[&RUN[..], &["--json"]].concat()).exits(0).json();
+    assert!(warning(&done, "possibly-charged").is_some());
+    assert_eq!(done["usage"]["cost"], json!({"known": 440, "partly_unknown": true}));
+    let cost = |lane: usize| done["lanes"][lane]["usage"]["cost"]["partly_unknown"].clone();
+    assert_eq!((cost(0), cost(1)), (json!(true), json!(false)));
+    assert_eq!(done["roles"]["workers"]["cost"]["partly_unknown"], true);
+    bench.run(&["show"]).exits(0).prints(&["$0.0004 + unknown"]);
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+}
+
+#[test]
+fn a_ceiling_holds_what_was_in_flight_whenever_an_engine_ended() {
+    for (limit, flag) in [("40", "--budget"), ("40000", "--max-tokens")] {
+        for signal in [Signal::KILL, Signal::INT] {
+            let bench = Bench::new();
+            let begun =
+                "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"I look\"}}]}\n\n";
+            let answers = Arc::new(AtomicBool::new(false));
+            let answered = answers.clone();
+            let server = Server::start(move |request| match answered.load(Ordering::SeqCst) {
+                true => answer(request),
+                false => Reply::sse(begun).stalled(),
+            });
+            let prices = ["one", "two", "judge"]
+                .map(|model| format!("{model} = {{ input = 1000.0, output = 1000.0 }}\n"));
+            let limits = format!(
+                "[limits]\nmax_output_tokens = 100\n[providers.own.prices]\n{}",
+                prices.concat()
+            );
+            bench.configure(&server.url(), &limits);
+            let mut args = vec!["run", "raise the value", "--no-synth", flag, limit];
+            // Nothing was ever answered, and every engine sets as much aside again.
+            let mut engines = 0;
+            let ended = loop {
+                let mut command = bench.place.bakeoff(&args);
+                command.env("OWN_KEY", "own-key-5d1f0c");
+                let mut running = Running::start(command);
+                let over = std::cell::Cell::new(false);
+                running.until(|event| {
+                    over.set(is("ended")(event));
+                    over.get() || event["activity"] == "says I look"
+                });
+                if !over.get() {
+                    running.signal(signal);
+                }
+                let (done, events) = running.end();
+                if over.get() {
+                    assert_eq!(done.code, Some(5), "{}", done.err);
+                    break events;
+                }
+                engines += 1;
+                assert!(engines < 20, "{flag} {signal:?}: {} streams", server.requests().len());
+                args = vec!["resume", "latest"];
+            };
+            assert!(
+                (1..=8).contains(&server.requests().len()),
+                "{flag}: {}",
+                server.requests().len()
+            );
+            let run = bench.newest();
+            let whole = record(&run);
+            let why =
+                if flag == "--budget" { "whose cost is not known" } else { "that nobody counted" };
+            let told = journal(&run).iter().any(|line| line["error"].to_string().contains(why));
+            assert!(told, "{ended:?}");
+            assert_eq!(whole["usage"]["cost"], json!({"known": 0, "partly_unknown": true}));
+            // One that had no time to get out counts, too.
+            let lost = whole["resumed"]["possibly_paid_calls"].as_u64().unwrap() as usize;
+            assert!((server.requests().len()..=2 * engines).contains(&lost), "{lost}");
+            bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+            // Whoever raises it has the rest of it.
+            answers.store(true, Ordering::SeqCst);
+            bench.run(&["resume", "-q", flag, "10000000"]).exits(0);
+            bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+        }
+    }
 }
 
 #[test]

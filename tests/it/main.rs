@@ -51,6 +51,7 @@ mod raised;
 mod repo;
 mod resume;
 mod sandbox;
+mod secrets;
 mod selftests;
 mod show;
 mod support;

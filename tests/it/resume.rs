@@ -560,7 +560,7 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The other one of two letters or digits that differ in a bit.
-fn flip(bytes: &mut [u8], from: usize) {
+pub(super) fn flip(bytes: &mut [u8], from: usize) {
     let at = from + bytes[from..].iter().position(u8::is_ascii_alphanumeric).unwrap();
     bytes[at] ^= 1;
 }

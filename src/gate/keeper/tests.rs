@@ -107,6 +107,8 @@ struct Scripted {
     jobs: Mutex<Vec<JobSpec>>,
     now: AtomicUsize,
     most: AtomicUsize,
+    /// None ends before so many ran at once.
+    together: AtomicUsize,
 }
 
 impl Launch for Scripted {
@@ -119,6 +121,9 @@ impl Launch for Scripted {
             let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(now, Ordering::SeqCst);
             tokio::task::yield_now().await;
+            while self.most.load(Ordering::SeqCst) < self.together.load(Ordering::SeqCst) {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
             let result = (self.answer)(&spec);
             self.jobs.lock().unwrap().push(spec);
             self.now.fetch_sub(1, Ordering::SeqCst);
@@ -182,6 +187,7 @@ fn bench(
         jobs: Mutex::default(),
         now: AtomicUsize::new(0),
         most: AtomicUsize::new(0),
+        together: AtomicUsize::new(0),
     });
     let mut keeper = Gatekeeper::new(
         grounds.clone(),
@@ -353,6 +359,7 @@ async fn a_sandbox_error_is_infra_and_a_cancelled_run_is_an_error() {
 async fn no_more_gates_run_side_by_side_than_the_plan_says() {
     let bench = bench(plan("", "tsc", "make test"), |_| exit(0, ""));
     let base = bench.base().await;
+    bench.launch.together.store(2, Ordering::SeqCst);
     let runs = (0..12).map(|_| bench.candidate(&RIGHT, &base));
     let all = futures_util::future::join_all(runs).await;
     assert!(all.iter().all(|reports| reports.iter().all(|report| report.verdict.is_pass())));

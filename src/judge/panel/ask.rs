@@ -28,7 +28,8 @@ impl Broken {
         if matches!(error.class, Auth | Payment | UnknownModel | TooLong | Budget)
             && let Ok(mut broken) = self.0.lock()
         {
-            broken.insert(model.clone(), error.clone());
+            // What one call may have cost is none of the next one's, which is not made.
+            broken.insert(model.clone(), ProviderError { maybe_charged: false, ..error.clone() });
         }
     }
 }
@@ -76,7 +77,10 @@ async fn converse(
             Some(error) => question.model.provider.instead(&request, error),
             None => call(input, question, &request).await,
         };
-        let reply = reply.map_err(Silence::Model)?;
+        let reply = reply.map_err(|error| {
+            *usage += error.usage();
+            Silence::Model(error)
+        })?;
         *usage += reply.usage;
         let fault = match valid(&reply, &question.nonce, question.shown) {
             Ok(reply) => return Ok(reply),
