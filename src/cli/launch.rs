@@ -11,7 +11,7 @@ use super::given;
 use super::plan::{Ingredients, resolve};
 use crate::config::{Config, Sources, TrustStore, content_hash};
 use crate::journal::{RunDir, Runs};
-use crate::model::{Plan, RunKind, RunRecord, Task};
+use crate::model::{ModelRef, Plan, RunKind, RunRecord, Task};
 use crate::pipeline::{Commission, Given, Survey, check_judges, conduct, unkept};
 use crate::ui::Audience;
 
@@ -103,16 +103,30 @@ fn check(
 }
 
 /// A budget needs the price of every model, or a ceiling of tokens in its place.
-pub fn check_budget(plan: &Plan, config: &Config) -> Result<(), CliError> {
+fn check_budget(plan: &Plan, config: &Config) -> Result<(), CliError> {
     match unkept(plan, config) {
         None => Ok(()),
-        Some((model, budget, tokens)) => Err(CliError::usage(format!(
-            "a budget can't be kept with {model}: its price is unknown; state it in config.toml under \
-             [providers.{}.prices] as \"{}\" = {{ input = USD, output = USD }} per million tokens, set a ceiling of \
-             tokens with {tokens}, or leave {budget} out",
-            model.provider, model.model
-        ))),
+        Some((model, budget, tokens)) => {
+            let advice = format!("set a ceiling of tokens with {tokens}, or leave {budget} out");
+            Err(unpriced(&model, &advice))
+        }
     }
+}
+
+/// The same for a run that goes on, whose workers keep the limits that they began with.
+pub fn check_budget_of_begun(plan: &Plan, config: &Config) -> Result<(), CliError> {
+    match unkept(plan, config) {
+        None => Ok(()),
+        Some((model, ..)) => Err(unpriced(&model, "or set a ceiling of tokens with --max-tokens")),
+    }
+}
+
+fn unpriced(model: &ModelRef, advice: &str) -> CliError {
+    CliError::usage(format!(
+        "a budget can't be kept with {model}: its price is unknown; state it in config.toml under \
+         [providers.{}.prices] as \"{}\" = {{ input = USD, output = USD }} per million tokens, {advice}",
+        model.provider, model.model
+    ))
 }
 
 /// The config of all layers below the flags, and whether the repository is trusted.

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::engine::Engine;
 use super::finish::check_output;
 use super::flags::{JudgeFlags, OutputFlags};
-use super::launch::check_budget;
+use super::launch::check_budget_of_begun;
 use super::plan::{Judged, budget, judging};
 use super::resume::{Onward, ResultFlags, settings};
 use super::{CliError, Exit, record};
@@ -76,7 +76,7 @@ impl Args {
             frame.plan.trust = judges.trust.iter().map(crate::model::Family::new).collect();
         }
         frame.check_judges()?;
-        check_budget(&frame.plan, &config)?;
+        check_budget_of_begun(&frame.plan, &config)?;
         let engine = Engine::start(&frame.plan, config, trusted, context)?;
         let dir = runs.branch(&found, engine.masker())?;
         begin_rejudge(read.entries, found.id(), &frame, &dir)?;

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::engine::{Engine, masker};
 use super::finish::{check_output, finish, show};
 use super::flags::OutputFlags;
-use super::launch::{check_budget, trust_store, user_config};
+use super::launch::{check_budget_of_begun, trust_store, user_config};
 use super::plan::budget;
 use super::{CliError, Exit};
 use crate::config::{Config, Sources};
@@ -93,7 +93,7 @@ impl Args {
         let (mut frame, mut memory) = Memory::of(&read, &dir, Recall::Completed)?;
         frame.plan.limits = self.limits(&frame)?;
         memory.raise(&frame.plan.limits)?;
-        check_budget(&frame.plan, &config)?;
+        check_budget_of_begun(&frame.plan, &config)?;
         let engine = Engine::start(&frame.plan, config, trusted, context)?;
         Onward { frame, memory, torn }.drive(engine, dir, &output, context)
     }

@@ -157,3 +157,21 @@ fn a_run_with_a_decision_goes_on_after_a_raised_resume_of_it_was_killed() {
     bench.run(&["resume"]).exits(0).says(&["nothing left to do"]);
     bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
 }
+
+#[test]
+fn what_a_resume_advises_is_something_that_it_takes() {
+    let bench = Bench::new();
+    bench.configure(&bench.server.url(), PRICES);
+    bench.killed_at(&["run", "raise the value", "-q", "--lane-budget", "1"], 1);
+    bench.configure(&bench.server.url(), "");
+    let done =
+        bench.run(&["resume", "-q"]).exits(2).says(&["its price is unknown", "--max-tokens"]);
+    assert!(!done.err.contains("--lane"), "{}", done.err);
+    bench.run(&["resume", "-q", "--max-tokens", "9000000"]).exits(0);
+    // A worker's budget that was too small takes a new run, and that is what is said.
+    bench.configure(&bench.server.url(), PRICES);
+    let args = ["run", "raise the value", "--json", "-q", "--lane-budget", "0.0000001"];
+    let done = bench.run(&args).exits(5).json();
+    let said = done["decision"]["reason"].as_str().unwrap();
+    assert!(said.contains("begin a new run with a higher `--lane-budget`"), "{said}");
+}
