@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::support::place::{Place, git};
+use super::support::place::{Done, Place, git};
 
 /// One lane that looks at what lies under its workspace, changes it, and then does its task.
 const LOOKS: &str = r#"
@@ -79,6 +79,26 @@ fn what_gates_wrote_with_a_secret_is_not_shown_to_a_worker() {
     let record = place.record();
     let answer = record["candidates"][0]["candidate"]["answer"].as_str().unwrap();
     assert!(answer.starts_with("lib.txt  8, ") && !answer.contains("by "), "{answer}");
+}
+
+#[test]
+fn what_gates_wrote_with_a_password_in_an_address_is_not_shown_either() {
+    let place = place();
+    place.configure(
+        "[gates]\ncarry = [\"deps\"]\nsetup = \"sh setup.sh\"\ncheck = \"sh check.sh\"\n",
+        LANE,
+    );
+    for (address, shown) in [("postgres://db/x", true), ("postgres://me:hunter22@db/x", false)] {
+        let made = if shown { "(by setup)" } else { "(no file or directory)" };
+        let looks = LOOKS.replace("made = '(by setup)'", &format!("made = '{made}'"));
+        place.script(&if shown { looks } else { looks.replace("by the worker", "by setup") });
+        let mut command = place.bakeoff(["run", "raise the value", "--env", "DATABASE_URL"]);
+        command.env("DATABASE_URL", address);
+        Done::run(command).exits(0);
+        let record = place.record();
+        let answer = record["candidates"][0]["candidate"]["answer"].as_str().unwrap();
+        assert_eq!(answer.contains("by "), shown, "{address}: {answer}");
+    }
 }
 
 /// Without any command there are no gates to stand on anything, and a worker sees what is carried.
