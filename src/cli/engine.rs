@@ -163,13 +163,14 @@ pub fn gate_env(plan: &Plan, context: &Context) -> Result<Vec<(OsString, OsStrin
     plan.gates.env.iter().map(value).collect()
 }
 
-/// Keys, and values of variables whose names say that they are secret.
+/// Keys, values of variables whose names say that they are secret, and passwords in addresses.
 pub fn masker(config: &Config, context: &Context) -> Masker {
     use secrecy::ExposeSecret;
     let keys = config.providers.values().filter_map(|provider| provider.key.as_ref());
     let keys = keys.map(|key| key.expose_secret().to_owned());
-    let secret = context.env.iter().filter_map(|(name, value)| {
-        Masker::names_secret(name.to_str()?).then(|| value.to_str().map(str::to_owned))?
+    let secret = context.env.iter().flat_map(|(name, value)| {
+        // A name that is no text can say nothing; a value that is none could not be found again.
+        Masker::secrets_of(&name.to_string_lossy(), value.to_str().unwrap_or_default())
     });
     // Headers such as `anthropic-beta` are no secrets, and their values may stand in any diff.
     let headers = config.providers.values().flat_map(|provider| &provider.request.headers);

@@ -4,7 +4,6 @@
 //! the trust store, model servers and their keys, lanes. Never here: processes, the process's own
 //! environment or home directory (the caller passes them in).
 
-mod address;
 mod convert;
 mod endpoint;
 mod error;

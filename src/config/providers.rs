@@ -8,10 +8,9 @@ use std::path::PathBuf;
 
 use secrecy::SecretString;
 
-use super::address;
 use super::endpoint::RequestSettings;
 use super::setting::Setting;
-use crate::model::{Origin, Wire};
+use crate::model::{Origin, Wire, address};
 
 /// The date as of which the built-in model names were chosen. They are a convenience, taken from the
 /// public price table of that day and not tried live: `default_models` and `--lane` override them.
@@ -83,7 +82,7 @@ impl ProviderConfig {
         self.missing_key().is_none()
     }
 
-    /// Its address without what may be a secret in it: user and password, and keys in the query. For a script
+    /// Its address without what may be a secret in it: user and password, and what a query's fields hold. For a script
     /// the path of its file.
     pub fn shown_address(&self) -> String {
         match &self.script.value {
@@ -92,7 +91,7 @@ impl ProviderConfig {
         }
     }
 
-    /// What of its address is a secret, as it is written there.
+    /// What of its address may be a secret, as it is written there and as it is read.
     pub fn address_secrets(&self) -> Vec<String> {
         address::secrets(&self.base_url.value)
     }

@@ -27,6 +27,10 @@ use super::protect::Tests;
 use crate::model::{BaseComparison, Diagnostic, Verdict};
 use crate::sandbox::JobStatus;
 
+/// What helps against a full disk: no limit of ours was reached.
+const MAKE_ROOM: &str =
+    "make room where bakeoff keeps its runs, or name another place with BAKEOFF_HOME";
+
 /// What a comparison must know beside the two runs.
 #[derive(Clone, Copy)]
 pub struct Terms<'a> {
@@ -56,8 +60,9 @@ pub fn base_verdict(run: &Outcome, strict: bool) -> Verdict {
             format!("the base {}; raise timeout_seconds or name a quicker command", run.ending());
         return Verdict::Infra { reason };
     }
-    if let JobStatus::DiskLimit { .. } = run.status {
-        let reason = format!("the base was {}; raise disk_mb or make room", run.ending());
+    if let JobStatus::DiskLimit { left, .. } = run.status {
+        let advice = if left.is_none() { "raise disk_mb" } else { MAKE_ROOM };
+        let reason = format!("the base was {}; {advice}", run.ending());
         return Verdict::Infra { reason };
     }
     if only_soft(run, strict) {
@@ -132,7 +137,7 @@ fn verdict(
         }
         // A full disk is the machine's trouble, whoever filled it.
         JobStatus::DiskLimit { left: Some(_), .. } => {
-            return Verdict::Infra { reason: format!("{}; make room", run.ending()) };
+            return Verdict::Infra { reason: format!("{}; {MAKE_ROOM}", run.ending()) };
         }
         _ => {}
     }

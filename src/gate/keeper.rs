@@ -259,7 +259,11 @@ impl Gatekeeper {
     }
 
     fn has_secrets(&self) -> bool {
-        self.env.iter().any(|(name, _)| Masker::names_secret(&name.to_string_lossy()))
+        self.env.iter().any(|(name, value)| {
+            let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+            // A file of credentials is as secret to those who can read it as what stands in it.
+            Masker::names_secret(&name) || !Masker::secrets_of(&name, &value).is_empty()
+        })
     }
 
     pub(super) fn shown(&self, standing: &Standing) -> Shown {

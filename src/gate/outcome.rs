@@ -81,14 +81,10 @@ impl Outcome {
             JobStatus::Exited(status) => format!("exit status {status}"),
             JobStatus::Signalled(signal) => format!("ended by signal {signal}"),
             JobStatus::TimedOut => format!("timed out after {} s", self.elapsed.as_secs()),
-            JobStatus::DiskLimit { held, left: None } => {
-                format!("stopped: it held {} MiB on disk, more than disk_mb allows", held >> 20)
+            JobStatus::DiskLimit { held, left } => {
+                let own = if left.is_none() { ", more than disk_mb allows" } else { "" };
+                format!("stopped: {}{own}", JobStatus::disk_words(held, left))
             }
-            JobStatus::DiskLimit { held, left: Some(left) } => format!(
-                "stopped: the file system had only {} MiB left, and it held {} MiB",
-                left >> 20,
-                held >> 20
-            ),
             JobStatus::Killed => "stopped by the engine".to_owned(),
         }
     }

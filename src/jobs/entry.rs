@@ -85,8 +85,8 @@ impl JobEnd {
             Ok(JobStatus::TimedOut) => {
                 format!("ended: its time was over after {} s", self.elapsed.as_secs())
             }
-            Ok(JobStatus::DiskLimit { held, .. }) => {
-                format!("ended: it held {} MiB on disk", held >> 20)
+            Ok(JobStatus::DiskLimit { held, left }) => {
+                format!("ended: {}", JobStatus::disk_words(*held, *left))
             }
             Ok(JobStatus::Killed) => match &self.why {
                 Some(why) => format!("killed: {why}"),

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::escaped;
+use super::{escaped, names};
 
 /// The text that stands for a masked secret.
 pub const MASK: &str = "[masked]";
@@ -136,10 +136,13 @@ impl Masker {
 
     /// Whether the name of an environment variable says that its value is a secret.
     pub fn names_secret(variable: &str) -> bool {
-        let upper = variable.to_ascii_uppercase();
-        ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"]
-            .iter()
-            .any(|word| upper.split('_').any(|part| part == *word || part.ends_with(word)))
+        names::names_secret(variable)
+    }
+
+    /// What of an environment variable is a secret: its value where the name says so, and the passwords of
+    /// addresses in any value. The path of something that is there is none.
+    pub fn secrets_of(variable: &str, value: &str) -> Vec<String> {
+        names::secrets_of(variable, value)
     }
 
     /// Masks the secrets in `bytes`, escaped ones, too, as in JSON; borrows when there is nothing to mask.
@@ -257,15 +260,5 @@ mod tests {
         assert!(!learnt.add("one-more"));
         assert!(learnt.add("secret-0") && learnt.add("ab"), "nothing more is kept for these");
         assert_eq!(learnt.hide("one-more secret-63"), "one-more [masked]");
-    }
-
-    #[test]
-    fn knows_secret_looking_names() {
-        for name in ["OPENAI_API_KEY", "GITHUB_TOKEN", "DB_PASSWORD", "APIKEY"] {
-            assert!(Masker::names_secret(name), "{name}");
-        }
-        for name in ["PATH", "HOME", "KEYBOARD_LAYOUT", "TOKENIZERS_PARALLELISM"] {
-            assert!(!Masker::names_secret(name), "{name}");
-        }
     }
 }

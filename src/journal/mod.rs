@@ -12,6 +12,7 @@ mod error;
 mod escaped;
 mod lock;
 mod mask;
+mod names;
 mod read;
 mod retire;
 mod runs;

@@ -103,6 +103,9 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Read, JournalError> {
 /// A line without its end is torn even where its text would do: nothing after it was synced.
 fn entry(line: &[u8]) -> Result<Entry, String> {
     let text = line.strip_suffix(b"\n").ok_or("it has no end")?;
+    if text.trim_ascii().is_empty() {
+        return Err("it is empty".to_owned());
+    }
     serde_json::from_slice(text).map_err(|error| error.to_string())
 }
 
@@ -148,6 +151,8 @@ mod tests {
     fn damage_in_the_middle_names_its_line_and_a_newer_journal_is_told() {
         let error = read(&format!("{LINE}{{\"entry\": 7}}\n{LINE}")).unwrap_err();
         assert!(error.to_string().contains("line 2"), "{error}");
+        let error = read(&format!("{LINE}\n{LINE}")).unwrap_err();
+        assert!(error.to_string().contains("line 2: it is empty"), "{error}");
         let newer = format!("{{\"entry\":\"plan\",\"version\":99}}\n{LINE}");
         assert!(matches!(read(&newer), Err(JournalError::Newer { found: 99, .. })));
     }

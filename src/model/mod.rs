@@ -3,6 +3,7 @@
 //! Lives here: plain data with its invariants, serialised as the run's record and events.
 //! Never here: IO, an async runtime, a command-line parser. Every other module may use this one.
 
+pub mod address;
 mod ballot;
 mod candidate;
 mod card;

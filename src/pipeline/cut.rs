@@ -56,6 +56,9 @@ impl Run<'_> {
     }
 }
 
+/// Why a worker was cut off by the time of the run.
+const RUN_IS_OVER: &str = "the time of the run is over; raise `--max-seconds`";
+
 impl Attempt {
     /// The same with why it was stopped: because enough candidates were there, or by the run's time limit.
     pub(super) fn cut(mut self, brake: &Brake, limit: &CancellationToken) -> Self {
@@ -63,6 +66,7 @@ impl Attempt {
             self.stop = Stop::NotNeeded;
         } else if self.stop == Stop::Cancelled && limit.is_cancelled() {
             self.stop = Stop::Limit { limit: Limit::Time };
+            self.why = Some(RUN_IS_OVER.to_owned());
             self.with_the_run = true;
         }
         self

@@ -50,11 +50,7 @@ pub fn no_survivor(lanes: &[LaneRecord], candidates: &[CandidateRecord]) -> Deci
             (reason, text.to_owned())
         }
         NoWinner::Cancelled => (reason, "the run was stopped".to_owned()),
-        NoWinner::LimitReached => {
-            let text = "every lane reached a limit before it left a change: raise --budget, --max-tokens or the \
-                        workers' own limits";
-            (reason, text.to_owned())
-        }
+        NoWinner::LimitReached => (reason, limits_text(lanes)),
         other => (other, "no candidate passed the gates".to_owned()),
     };
     none(reason, partial_ids(candidates), text)
@@ -136,6 +132,16 @@ fn failures(lanes: &[LaneRecord], name: impl Fn(&LaneRecord) -> String) -> Strin
         }
     }
     said.join("; ")
+}
+
+fn limits_text(lanes: &[LaneRecord]) -> String {
+    let mut said: Vec<&str> = Vec::new();
+    for why in lanes.iter().filter_map(|lane| lane.why_none.as_deref()) {
+        if !said.contains(&why) {
+            said.push(why);
+        }
+    }
+    format!("every lane reached a limit before it left a change: {}", said.join("; "))
 }
 
 fn infra_text(candidates: &[CandidateRecord]) -> String {

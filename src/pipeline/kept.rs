@@ -18,6 +18,8 @@ pub(super) struct KeptAttempt {
     pub(super) answer: String,
     pub(super) claims: Vec<Claim>,
     pub(super) stop: Stop,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) stands: bool,
     pub(super) turns: u32,
@@ -47,6 +49,7 @@ impl KeptAttempt {
             answer: kept.answer,
             claims: kept.claims,
             stop: kept.stop,
+            why: kept.why,
             stands: kept.stands,
             turns: kept.turns,
             usage: kept.usage,
@@ -89,6 +92,7 @@ pub(super) fn keep_attempt(
         answer: attempt.answer.clone(),
         claims: attempt.claims.clone(),
         stop: attempt.stop.clone(),
+        why: attempt.why.clone(),
         stands: attempt.stands,
         turns: attempt.turns,
         usage: attempt.usage,

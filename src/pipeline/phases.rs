@@ -27,6 +27,8 @@ pub struct Attempt {
     pub claims: Vec<Claim>,
     /// How it ended.
     pub stop: Stop,
+    /// Why a limit ended it, and what allows more.
+    pub why: Option<String>,
     /// Whether its diff is what it had handed in before it was cut off while it mended that: whole work,
     /// however the worker ended.
     pub stands: bool,
@@ -66,6 +68,7 @@ impl Attempt {
             answer: String::new(),
             claims: Vec::new(),
             stop,
+            why: None,
             stands: false,
             turns: 0,
             usage: Usage::default(),

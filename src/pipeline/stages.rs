@@ -210,6 +210,11 @@ impl Run<'_> {
             let text = format!("of the jobs of {} these may be alive: {names}", run.id);
             self.warn("jobs-survived", text);
         }
+        if let (Stop::Limit { limit: Limit::Context }, Some(why), true) =
+            (&attempt.stop, &attempt.why, id.is_some())
+        {
+            self.warn("context-overflow", format!("{} was cut off: {why}", run.id));
+        }
         match id {
             Some(id) => self.admit_attempt(id, run, attempt),
             None => Ok(()),
@@ -483,9 +488,10 @@ fn why_no_candidate(attempt: &Attempt) -> Option<String> {
         (Stop::Failed { class, message }, _) => Some(format!("{class}: {message}")),
         (Stop::NotNeeded, _) => Some("enough candidates were there without it".to_owned()),
         (Stop::Cancelled, true) => Some("it was stopped before it changed anything".to_owned()),
-        (Stop::Limit { limit }, true) => Some(
-            format!("its {limit:?} limit cut it off before it changed anything").to_lowercase(),
-        ),
+        (Stop::Limit { limit }, true) => {
+            let why = attempt.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            Some(format!("its {limit} limit cut it off before it changed anything{why}"))
+        }
         (_, true) => Some("it changed nothing".to_owned()),
         (_, false) => None,
     }

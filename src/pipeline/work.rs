@@ -126,6 +126,7 @@ fn is_unanswered(class: &str) -> bool {
                 | Unreachable
                 | Timeout
                 | Protocol
+                | TooLong
         )
     )
 }
@@ -398,6 +399,7 @@ fn attempt_of(outcome: WorkerOutcome, diff: Vec<u8>) -> Attempt {
         answer: outcome.answer,
         claims: outcome.claims,
         stop,
+        why: outcome.why,
         turns: outcome.turns,
         usage: outcome.usage,
         transcript: outcome.transcript,

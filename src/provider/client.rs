@@ -11,6 +11,7 @@ use super::endpoint::{is_loopback, shown_host};
 use super::http::{Http, cause};
 use super::mask::Mask;
 use super::{Endpoint, ErrorClass, ProviderError};
+use crate::model::address;
 
 impl Http {
     /// A client of `resource`. `auth` turns the key into a header.
@@ -98,11 +99,8 @@ fn mask(endpoint: &Endpoint, url: &Url) -> Mask {
     let headers = endpoint.headers.iter().filter(|(name, _)| !told(name));
     let headers = headers.map(|(_, value)| value.clone());
     let key = endpoint.key.as_ref().map(|key| SecretString::from(key.expose_secret().trim()));
-    let password = url.password().map(|text| SecretString::from(percent_decoded(text)));
-    let query =
-        url.query_pairs().filter(|(name, _)| name.contains("key") || name.contains("token"));
-    let query = query.map(|(_, value)| SecretString::from(value.into_owned()));
-    Mask::new(headers.chain(key).chain(password).chain(query))
+    let address = address::secrets(url.as_str()).into_iter().map(SecretString::from);
+    Mask::new(headers.chain(key).chain(address))
 }
 
 fn extra_header(

@@ -27,6 +27,9 @@ pub enum ErrorClass {
     BadRequest,
     /// The answer broke the protocol: a truncated stream, bad JSON, a missing end.
     Protocol,
+    /// The answer is longer than any that was asked for can be. Asking again would be paid again, and the
+    /// server has shown that it does not keep to what it is asked for.
+    TooLong,
     /// The run's budget does not allow the call.
     Budget,
     /// The run was cancelled.
@@ -47,6 +50,7 @@ impl ErrorClass {
             Self::ContextOverflow => "context-overflow",
             Self::BadRequest => "bad-request",
             Self::Protocol => "protocol",
+            Self::TooLong => "too-long",
             Self::Budget => "budget",
             Self::Cancelled => "cancelled",
         }
@@ -58,7 +62,7 @@ impl ErrorClass {
     }
 
     /// Every class.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Auth,
         Self::Payment,
         Self::UnknownModel,
@@ -69,6 +73,7 @@ impl ErrorClass {
         Self::ContextOverflow,
         Self::BadRequest,
         Self::Protocol,
+        Self::TooLong,
         Self::Budget,
         Self::Cancelled,
     ];

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::mask::Mask;
 use super::sse::{self, Fault};
-use super::{Deadlines, ErrorClass, ProviderError, refusal};
-use crate::model::chat::{Delta, ModelReply};
+use super::{Deadlines, ErrorClass, ProviderError, bound, refusal};
+use crate::model::chat::{Delta, ModelReply, ModelRequest};
 
 /// Where pieces of an answer go as they stream in.
 pub(super) type Sink<'a> = dyn FnMut(Delta) + Send + 'a;
@@ -37,6 +37,9 @@ pub(super) trait Answer: Send {
     /// Takes an answer that came whole, as JSON, from a server that does not stream.
     fn whole(&mut self, body: &str, sink: &mut Sink<'_>) -> Result<(), Broken>;
 
+    /// How much is held of it so far, in bytes, or about that: all that grows with what the server sends.
+    fn held(&self) -> usize;
+
     /// The whole answer, once its end has come.
     fn finish(self) -> Result<ModelReply, Broken>
     where
@@ -50,6 +53,14 @@ pub(super) enum Broken {
     Protocol(String),
     /// The server reports an error inside the stream.
     InBand(refusal::Words),
+}
+
+/// What an answer is measured by.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    model: &'a str,
+    /// The most that it may hold, in bytes.
+    most: usize,
 }
 
 /// A client of one endpoint's resource. No `Debug`: a URL may hold a secret.
@@ -78,30 +89,32 @@ impl Http {
         &self,
         body: impl Fn() -> Result<(Vec<u8>, O), ProviderError>,
         learn: impl Fn(&ProviderError, O) -> bool,
-        model: &str,
+        request: &ModelRequest,
         sink: &mut Sink<'_>,
         cancel: &CancellationToken,
     ) -> Result<ModelReply, ProviderError> {
         loop {
             let (bytes, sent) = body()?;
-            match self.ask(bytes, model, A::default(), sink, cancel).await {
+            match self.ask(bytes, request, A::default(), sink, cancel).await {
                 Err(error) if learn(&error, sent) => {}
                 result => return result,
             }
         }
     }
 
-    /// Sends `body` and reads the answer to its end.
+    /// Sends `body`, which is `request` as the server wants it, and reads the answer to its end.
     pub(super) async fn ask<A: Answer>(
         &self,
         body: Vec<u8>,
-        model: &str,
+        request: &ModelRequest,
         mut answer: A,
         sink: &mut Sink<'_>,
         cancel: &CancellationToken,
     ) -> Result<ModelReply, ProviderError> {
         let mut begun = false;
-        let exchange = self.exchange(body, model, &mut answer, sink, &mut begun);
+        let model = request.model.as_str();
+        let asked = Asked { model, most: bound::most(request.max_output_tokens) };
+        let exchange = self.exchange(body, asked, &mut answer, sink, &mut begun);
         let result = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ProviderError::cancelled()),
@@ -119,11 +132,12 @@ impl Http {
     async fn exchange<A: Answer>(
         &self,
         body: Vec<u8>,
-        model: &str,
+        asked: Asked<'_>,
         answer: &mut A,
         sink: &mut Sink<'_>,
         begun: &mut bool,
     ) -> Result<(), ProviderError> {
+        let model = asked.model;
         let first = Instant::now() + self.deadlines.first_byte;
         let mut request = self.client.post(self.url.clone()).headers(self.headers.clone());
         if let Some((user, password)) = &self.login {
@@ -140,15 +154,17 @@ impl Http {
         };
         let status = response.status();
         if status != StatusCode::OK || !has_kind(&response, "text/event-stream") {
-            *begun = status == StatusCode::OK;
-            return self.unstreamed(response, first, model, answer, sink).await;
+            *begun = status.is_success();
+            return self.unstreamed(response, first, asked, answer, sink).await;
         }
         let body = response.bytes_stream().boxed();
         let mut events = sse::events(body, first, self.deadlines.idle);
         while let Some(event) = events.next().await {
             let event = event.map_err(|fault| self.interrupted(fault, model))?;
             let over = answer.event(&event.data, sink);
-            if over.map_err(|broken| self.broken(broken, model))? {
+            let over = over.map_err(|broken| self.broken(broken, model))?;
+            self.bounded(answer, asked)?;
+            if over {
                 let rest = async { while events.next().await.is_some() {} };
                 timeout(DRAIN_TIME, rest).await.ok();
                 break;
@@ -162,19 +178,25 @@ impl Http {
         &self,
         mut response: Response,
         first: Instant,
-        model: &str,
+        asked: Asked<'_>,
         answer: &mut A,
         sink: &mut Sink<'_>,
     ) -> Result<(), ProviderError> {
         let (status, headers) = (response.status(), response.headers().clone());
         let ok = status == StatusCode::OK;
         let is_json = has_kind(&response, "application/json");
-        let limit = if ok { sse::MAX_LINE } else { MAX_ERROR_BODY };
+        let model = asked.model;
+        // A body's text may be escaped, which its bound counts without: a small one has room for that.
+        let limit = if ok { sse::MAX_LINE.max(asked.most) } else { MAX_ERROR_BODY };
         let late = if ok { first } else { first.min(Instant::now() + ERROR_BODY_TIME) };
         let body = body(&mut response, limit, late).await;
+        if ok && is_json && body.len() > limit {
+            return Err(self.too_long(limit, model));
+        }
         let words = refusal::words(&body);
         if ok && is_json && !words.is_error {
-            return answer.whole(&body, sink).map_err(|broken| self.broken(broken, model));
+            answer.whole(&body, sink).map_err(|broken| self.broken(broken, model))?;
+            return self.bounded(answer, asked);
         }
         let is_error = !ok || words.is_error;
         let (class, what) = match is_error {
@@ -210,12 +232,27 @@ impl Http {
         match fault {
             Fault::FirstByte => self.late("the first byte", self.deadlines.first_byte, model),
             Fault::Idle => self.late("the next byte", self.deadlines.idle, model),
-            Fault::TooLong => protocol("sent an answer that is too long", ""),
+            Fault::Line => self.too_long(sse::MAX_LINE, model),
+            Fault::Whole => self.too_long(sse::MAX_ANSWER, model),
             Fault::Encoding => protocol("sent an answer that is not UTF-8", ""),
             Fault::Transport(error) => {
                 protocol("broke the answer off", &cause(error.without_url()))
             }
         }
+    }
+
+    /// Refuses an answer that holds more than it may.
+    fn bounded(&self, answer: &impl Answer, asked: Asked<'_>) -> Result<(), ProviderError> {
+        match answer.held() > asked.most {
+            true => Err(self.too_long(asked.most, asked.model)),
+            false => Ok(()),
+        }
+    }
+
+    fn too_long(&self, most: usize, model: &str) -> ProviderError {
+        let what = format!("sent more than {} MiB for one answer", most >> 20);
+        let why = "the answer was broken off";
+        self.error(ErrorClass::TooLong, &what, why, model)
     }
 
     fn broken(&self, broken: Broken, model: &str) -> ProviderError {

@@ -215,16 +215,20 @@ fn payer(purpose: &Purpose) -> Option<LaneId> {
 }
 
 fn no_money(whose: Whose, ceiling: Ceiling, most: Amount, account: &LedgerTotals) -> ProviderError {
-    let (what, flag) = match whose {
-        Whose::Run => (REFUSES_MONEY, "--budget"),
-        Whose::Lane => ("the worker's budget of ", "--lane-budget` or the lane's `budget_usd"),
+    let (what, advice) = match whose {
+        Whose::Run => (REFUSES_MONEY, "raise `--budget`"),
+        // What a worker may use holds as long as its run does, also when that goes on.
+        Whose::Lane => (
+            "the worker's budget of ",
+            "begin a new run with a higher `--lane-budget` or `budget_usd` of the lane",
+        ),
     };
     let held = match account.held.money {
         MicroUsd(0) => String::new(),
         held => format!(", up to {held} of calls whose cost is not known"),
     };
     let message = format!(
-        "{what}{} does not allow a call that may cost {}: {} are spent{held}; raise `{flag}` or lower \
+        "{what}{} does not allow a call that may cost {}: {} are spent{held}; {advice}, or lower \
          the largest answer",
         ceiling.money.unwrap_or_default(),
         most.money,

@@ -7,8 +7,10 @@
 
 mod account;
 mod anthropic;
+mod bound;
 mod circuit;
 mod client;
+mod counts;
 mod endpoint;
 mod error;
 mod http;

@@ -141,6 +141,8 @@ pub(super) fn class(status: u16, words: &Words) -> ErrorClass {
 fn by_status(status: u16) -> Option<ErrorClass> {
     Some(match status {
         401 | 403 | 407 => ErrorClass::Auth,
+        // Done, and no answer: 204 has none, and 206 is a part of one.
+        201..300 => ErrorClass::Protocol,
         402 => ErrorClass::Payment,
         404 => ErrorClass::UnknownModel,
         408 => ErrorClass::Timeout,
@@ -223,6 +225,11 @@ pub(super) fn advice(class: ErrorClass, provider: &str, model: &str, has_key: bo
         ErrorClass::Protocol => {
             "check that the base URL leads to a model server and to no proxy that cuts streams"
                 .to_owned()
+        }
+        ErrorClass::TooLong => {
+            format!(
+                "use another model or server than {model}: this one does not keep to the largest answer"
+            )
         }
         ErrorClass::Budget | ErrorClass::Cancelled => "start the run again".to_owned(),
     }

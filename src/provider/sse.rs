@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 /// The longest line of a stream, in bytes (4 MiB). The parser reads a line from its start again with
 /// every piece of it, so that a longer one would cost too much.
 pub(super) const MAX_LINE: usize = 4 << 20;
-/// The longest answer, in bytes (128 MiB).
+/// The longest answer as it stands on the wire, in bytes (128 MiB): with what carries nothing, such as pings.
 pub(super) const MAX_ANSWER: usize = 128 << 20;
 
 /// Why a stream of events ended before its end.
@@ -26,8 +26,10 @@ pub(super) enum Fault<E> {
     FirstByte,
     /// No next byte in time.
     Idle,
-    /// A line or the whole is too long.
-    TooLong,
+    /// A line is longer than [`MAX_LINE`].
+    Line,
+    /// The whole is longer than [`MAX_ANSWER`].
+    Whole,
     /// The connection broke.
     Transport(E),
     /// Not UTF-8.
@@ -93,8 +95,12 @@ impl<S> Watched<S> {
         };
         self.deadline = Instant::now() + self.idle;
         let chunk = chunk.as_ref();
-        if !self.measure(chunk) {
-            return self.fail(Fault::TooLong);
+        self.measure(chunk);
+        if self.line > MAX_LINE {
+            return self.fail(Fault::Line);
+        }
+        if self.all > MAX_ANSWER {
+            return self.fail(Fault::Whole);
         }
         Some(Ok(self.without_mark(chunk).to_vec()))
     }
@@ -104,13 +110,12 @@ impl<S> Watched<S> {
         Some(Err(fault))
     }
 
-    fn measure(&mut self, chunk: &[u8]) -> bool {
+    fn measure(&mut self, chunk: &[u8]) {
         self.all += chunk.len();
         self.line = match chunk.iter().rposition(|byte| *byte == b'\n') {
             Some(at) => chunk.len() - at,
             None => self.line + chunk.len(),
         };
-        self.line <= MAX_LINE && self.all <= MAX_ANSWER
     }
 
     /// Takes a byte order mark off. Its first byte can begin nothing that an answer begins with, so
@@ -187,6 +192,6 @@ mod tests {
             futures_util::stream::repeat_with(|| Ok::<_, Infallible>(vec![b'x'; 1 << 20]));
         let far = Instant::now() + Duration::from_secs(60);
         let mut stream = events(endless, far, Duration::from_secs(60));
-        assert!(matches!(stream.next().await, Some(Err(Fault::TooLong))));
+        assert!(matches!(stream.next().await, Some(Err(Fault::Line))));
     }
 }

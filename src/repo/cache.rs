@@ -229,13 +229,25 @@ fn touch(lock: &File) {
     let _ = lock.set_modified(SystemTime::now());
 }
 
+/// A lock's file, made where it is not there. Where nothing may be written it is locked as it lies: what is
+/// complete can be read all the same.
+fn open_lock(path: &Path) -> Result<File> {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    match options.open(path) {
+        Err(e) if matches!(e.kind(), PermissionDenied | ReadOnlyFilesystem) => {
+            File::open(path).map_err(|_| e).at("open", path)
+        }
+        opened => opened.at("open", path),
+    }
+}
+
 /// Waits for a lock. The file that is locked is the one that the name leads to, not one that a cleaner
 /// removed meanwhile.
 pub(crate) fn lock(path: &Path, operation: FlockOperation) -> Result<File> {
     loop {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(path).at("open", path)?;
+        let file = open_lock(path)?;
         flock(&file, operation).at("lock", path)?;
         let held = file.metadata().at("read", path)?;
         if fs::symlink_metadata(path).is_ok_and(|named| named.ino() == held.ino()) {

@@ -92,7 +92,7 @@ impl Default for Limits {
             file_bytes: 4 << 30,
             output_bytes: 1 << 20,
             disk_bytes: 32 << 30,
-            free_bytes: 256 << 20,
+            free_bytes: FREE_BYTES,
         }
     }
 }
@@ -120,6 +120,9 @@ pub struct JobSpec {
     pub stdin: Vec<u8>,
 }
 
+/// What stays free of the file system that jobs write to, in bytes (256 MiB).
+const FREE_BYTES: u64 = 256 << 20;
+
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobStatus {
@@ -138,6 +141,22 @@ pub enum JobStatus {
     },
     /// The engine ended it.
     Killed,
+}
+
+impl JobStatus {
+    /// Why what was written ended a job: what it held, or that the file system was full. In bytes, as of
+    /// [`JobStatus::DiskLimit`].
+    pub fn disk_words(held: u64, left: Option<u64>) -> String {
+        let held = held >> 20;
+        match left {
+            None => format!("it held {held} MiB on disk"),
+            Some(left) => format!(
+                "only {} MiB of the disk were free, less than the {} MiB that stay free, and it held {held} MiB",
+                left >> 20,
+                FREE_BYTES >> 20
+            ),
+        }
+    }
 }
 
 /// A job's end.

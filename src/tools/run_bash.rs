@@ -377,8 +377,8 @@ fn answer(exit: &JobExit) -> ToolOutput {
         JobStatus::TimedOut => {
             (format!("stopped after {} seconds; its output so far follows", WALL.as_secs()), true)
         }
-        JobStatus::DiskLimit { held, .. } => {
-            (format!("stopped: it held {} MiB on disk", held >> 20), true)
+        JobStatus::DiskLimit { held, left } => {
+            (format!("stopped: {}", JobStatus::disk_words(held, left)), true)
         }
         JobStatus::Killed => ("stopped by the engine".to_owned(), true),
     };

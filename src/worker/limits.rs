@@ -58,6 +58,8 @@ pub struct Spent {
     pub no_turns: bool,
     /// A refusal of the last call that is a limit in truth: the budget's or the context window's.
     pub refused: Option<ErrorClass>,
+    /// What was said with that refusal.
+    pub said: Option<String>,
 }
 
 impl Limits {
@@ -90,6 +92,27 @@ impl Limits {
             Some(Limit::Context)
         } else {
             None
+        }
+    }
+
+    /// Why a worker that this limit ended could do no more, and what allows more. Limits of a worker hold as long
+    /// as its run does, also when that goes on: more of them takes a new run.
+    pub fn words(&self, limit: Limit, spent: &Spent) -> String {
+        let own = |what: &str, flag: &str, key: &str| {
+            format!("{what} used up; a new run with `{flag}` or the lane's `{key}` allows more")
+        };
+        match (limit, &spent.said) {
+            (Limit::Iterations, _) if spent.no_turns && spent.rounds < self.rounds => {
+                "the turns of all workers are used up; a new run with `--max-turns` allows more"
+                    .to_owned()
+            }
+            (Limit::Iterations, _) => own("its turns are", "--lane-turns", "turns"),
+            (Limit::Time, _) => own("its time is", "--lane-seconds", "seconds"),
+            (Limit::Cost | Limit::Context, Some(said)) => said.clone(),
+            (Limit::Cost, None) => own("its tokens are", "--lane-tokens", "tokens"),
+            (Limit::Context, None) => {
+                "the conversation is longer than the model's context".to_owned()
+            }
         }
     }
 }
@@ -129,6 +152,25 @@ mod tests {
         assert_eq!(untimed.reached(&spent, now), Some(Limit::Context));
         spent.refused = None;
         assert_eq!(untimed.reached(&spent, now), None);
+    }
+
+    #[test]
+    fn every_limit_says_what_allows_more() {
+        let limits = Limits::new(&limits(2, Some(10)), None, Instant::now());
+        let none = Spent::default();
+        let refused = Spent { said: Some("the server said no".to_owned()), ..Spent::default() };
+        let all = Spent { no_turns: true, ..Spent::default() };
+        for (limit, spent, want) in [
+            (Limit::Iterations, &none, "--lane-turns"),
+            (Limit::Iterations, &all, "--max-turns"),
+            (Limit::Time, &refused, "--lane-seconds"),
+            (Limit::Cost, &none, "--lane-tokens"),
+            (Limit::Cost, &refused, "the server said no"),
+            (Limit::Context, &refused, "the server said no"),
+        ] {
+            let words = limits.words(limit, spent);
+            assert!(words.contains(want), "{words}");
+        }
     }
 
     // contract R25 together: no cap is unbounded

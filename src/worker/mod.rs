@@ -118,6 +118,8 @@ pub struct WorkerOutcome {
     pub claims: Vec<Claim>,
     /// How it ended. Only `Submitted` is complete (contract R23).
     pub stop: Stop,
+    /// Why a limit ended it, and what allows more; `None` where none did.
+    pub why: Option<String>,
     /// How many times the model answered.
     pub turns: u32,
     /// How many tool rounds it took: what its cap counts.

@@ -104,7 +104,7 @@ impl Loop {
     fn weigh_error(&mut self, error: ProviderError) -> Option<Stop> {
         match error.class {
             ErrorClass::Budget | ErrorClass::ContextOverflow => {
-                self.spent.refused = Some(error.class);
+                (self.spent.refused, self.spent.said) = (Some(error.class), Some(error.message));
                 None
             }
             _ if self.must_stop().is_some() => None,
@@ -261,10 +261,15 @@ impl Loop {
 
     fn end_with(mut self, stop: Stop, claims: Vec<Claim>) -> WorkerOutcome {
         self.spent.usage = self.input.context.bill.total();
+        let why = match stop {
+            Stop::Limit { limit } => Some(self.limits.words(limit, &self.spent)),
+            _ => None,
+        };
         WorkerOutcome {
             answer: clip(&self.last_text, ANSWER_CAP).text,
             claims,
             stop,
+            why,
             turns: self.turns,
             rounds: self.spent.rounds,
             usage: self.spent.usage,

@@ -383,6 +383,20 @@ fn disks_that_refuse() {
 }
 
 #[test]
+fn a_run_on_a_disk_that_refuses_is_read() {
+    let place = Place::new();
+    place.run(["run", "x"]).exits(0);
+    let home = place.home();
+    let at = home.display();
+    for command in ["replay", "show", "diff", "runs"] {
+        let line = format!(
+            "mount --bind {at} {at} && mount -o remount,bind,ro {at} && ! touch {at}/x 2>/dev/null && exec \"$B\" {command}"
+        );
+        mounting(&place, &line).exits(0);
+    }
+}
+
+#[test]
 fn results_that_can_not_be_written_are_kept() {
     let place = Place::new();
     let words = ["No space left on device", "the run itself is kept", "bakeoff show"];

@@ -228,7 +228,14 @@ fn files(dir: &Path, found: &mut Vec<(String, Vec<u8>)>) {
 
 #[test]
 fn no_file_of_a_run_holds_a_key_or_what_the_environment_calls_a_secret() {
-    let secrets = ["own-key-5d1f0c", "tok-77ab03c95e18", "p4ss-in-address"];
+    let secrets = [
+        "own-key-5d1f0c",
+        "tok-77ab03c95e18",
+        "p4ss-in-address",
+        "code-in-query",
+        "pass-in-variable",
+        "p4ss-of-database",
+    ];
     let bench = Bench::new();
     let first = Mutex::new(true);
     // The server repeats the key in an error, and the model repeats what it was told of the others.
@@ -254,9 +261,10 @@ fn no_file_of_a_run_holds_a_key_or_what_the_environment_calls_a_secret() {
         }
     });
     let address = server.url().replace("http://", "http://me:p4ss-in-address@");
-    bench.configure(&address, "");
+    bench.configure(&format!("{address}/v1?code=code-in-query&version="), "");
     let mut command = bench.place.bakeoff(RUN);
-    command.env("OWN_KEY", secrets[0]).env("DEPLOY_TOKEN", secrets[1]);
+    command.env("OWN_KEY", secrets[0]).env("DEPLOY_TOKEN", secrets[1]).env("DB_PASS", secrets[4]);
+    command.env("DATABASE_URL", format!("postgres://me:{}@db/x", secrets[5]));
     let done = super::support::place::Done::run(command);
     let mut found = Vec::new();
     files(&bench.newest(), &mut found);
@@ -276,4 +284,46 @@ fn no_file_of_a_run_holds_a_key_or_what_the_environment_calls_a_secret() {
     let doctor = command.env("OWN_KEY", secrets[0]).output().unwrap();
     let shown = String::from_utf8(doctor.stdout).unwrap();
     assert!(shown.contains("http://127.0.0.1") && !shown.contains("p4ss"), "{shown}");
+    assert!(shown.contains("/v1?code=[hidden]&version=/v1"), "{shown}");
+    let path = &server.requests()[0].path;
+    assert_eq!(path, "/v1/chat/completions?code=code-in-query&version=/v1");
+}
+
+/// A model that looks at the same file for ever.
+fn looks(request: &Request) -> Reply {
+    let body = request.json();
+    let call = json!({"name": "read_file", "arguments": "{\"path\": \"check.sh\"}"});
+    let id = format!("c{}", body["messages"].as_array().unwrap().len());
+    let calls = json!([{"id": id, "type": "function", "function": call}]);
+    super::resume::said(&body, json!({"role": "assistant", "content": null, "tool_calls": calls}))
+}
+
+#[test]
+fn a_run_that_limits_ended_says_which_and_what_helps_there() {
+    let full = |_: &Request| {
+        Reply::json(413, &json!({"error": {"message": "the prompt has 9 tokens of 8"}}).to_string())
+    };
+    let bench = Bench::answering(full);
+    let args = ["run", "raise the value", "-q", "--json"];
+    let done = bench.run(&args).exits(5).json();
+    let said = done["decision"]["reason"].to_string();
+    assert!(said.contains("the prompt has 9 tokens of 8"), "{said}");
+    assert!(said.contains("its context limit") && said.contains("a longer context"), "{said}");
+    assert!(!said.contains("--"), "no flag helps: {said}");
+    bench.run(&["show"]).exits(0).prints(&["the prompt has 9 tokens of 8"]);
+    bench.run(&["replay"]).exits(0);
+    let bench = Bench::answering(looks);
+    for (flags, want) in [
+        (["--lane-turns", "2"], "new run with `--lane-turns`"),
+        (["--max-turns", "2"], "new run with `--max-turns`"),
+        (["--lane-tokens", "200"], "new run with `--lane-tokens`"),
+        (["--max-tokens", "2000"], "raise `--max-tokens`"),
+    ] {
+        let done = bench.run(&[&args[..], &flags[..]].concat()).exits(5).json();
+        let said = done["decision"]["reason"].to_string();
+        assert!(said.contains(want) && said.contains("cut it off"), "{flags:?}: {said}");
+        let other = ["--budget", "--lane-turns", "--max-turns", "--lane-tokens", "--max-tokens"];
+        let others = other.iter().filter(|other| **other != flags[0] && said.contains(**other));
+        assert_eq!(others.count(), 0, "{flags:?}: {said}");
+    }
 }

@@ -14,6 +14,7 @@ mod applying;
 mod background;
 mod bad_input;
 mod borrowed;
+mod bounded;
 mod carry;
 mod code;
 mod commands;

@@ -20,9 +20,9 @@ use crate::support::place::PATIENCE;
 use crate::support::server::{Reply, Request, Server};
 
 const KEY: &str = "sk-test-0123456789abcdef";
-const WIRES: [Wire; 3] = [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic];
+pub(crate) const WIRES: [Wire; 3] = [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic];
 
-fn endpoint(server: &Server, wire: Wire) -> Endpoint {
+pub(crate) fn endpoint(server: &Server, wire: Wire) -> Endpoint {
     Endpoint::new("test", wire, server.url()).with_key(KEY.to_owned())
 }
 
@@ -45,7 +45,7 @@ fn request() -> ModelRequest {
 }
 
 /// The events of a whole answer, each with its blank line.
-fn events(wire: Wire) -> Vec<String> {
+pub(crate) fn events(wire: Wire) -> Vec<String> {
     let data = |data: Value| format!("data: {data}\n\n");
     match wire {
         Wire::Anthropic => [
@@ -84,7 +84,7 @@ fn events(wire: Wire) -> Vec<String> {
     }
 }
 
-fn good(wire: Wire) -> Reply {
+pub(crate) fn good(wire: Wire) -> Reply {
     Reply::sse(events(wire).concat())
 }
 
@@ -95,7 +95,7 @@ async fn ask_with(
     provider.call(&request(), &mut |_| {}, cancel).await
 }
 
-async fn ask(provider: &dyn Provider) -> Result<ModelReply, ProviderError> {
+pub(crate) async fn ask(provider: &dyn Provider) -> Result<ModelReply, ProviderError> {
     ask_with(provider, &CancellationToken::new()).await
 }
 
@@ -199,6 +199,16 @@ async fn every_status_has_its_class_its_words_and_its_advice() {
             assert!(error.message.contains("the server's words"), "{error}");
             assert!(error.message.contains(advice), "{error}");
             assert!(!error.maybe_charged, "a refusal costs nothing: {error}");
+        }
+        // Done, it says, and gives no whole answer: nobody knows what it charges.
+        for status in [201, 202, 204, 206, 226] {
+            let (first, rest) = (Reply::json(status, ""), || Reply::json(status, "{\"x\": 1}"));
+            let server = Server::scripted([first, rest(), rest(), good(wire)]);
+            let provider = Retrying::new(connect(&endpoint(&server, wire)).unwrap(), quick());
+            let error = ask(&provider).await.unwrap_err();
+            assert_eq!(error.class, Protocol, "{status}: {error}");
+            assert!(error.maybe_charged && error.message.contains("base URL"), "{error}");
+            assert_eq!(server.requests().len(), 3, "{status}: {error}");
         }
         let reply = Reply::json(429, "{}").header("retry-after", "7");
         let error = error_of(wire, reply).await;
@@ -364,11 +374,11 @@ async fn an_answer_that_comes_whole_is_taken_and_half_of_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_line_without_end_is_a_protocol_error() {
+async fn a_line_without_end_is_broken_off() {
     let line = format!("data: {{\"choices\":[],\"x\":\"{}", "x".repeat(5 << 20));
     let error = error_of(Wire::OpenaiChat, Reply::sse(line).stalled()).await;
-    assert_eq!(error.class, ErrorClass::Protocol);
-    assert!(error.message.contains("too long"), "{error}");
+    assert_eq!(error.class, ErrorClass::TooLong);
+    assert!(error.message.contains("sent more than 4 MiB for one answer"), "{error}");
 }
 
 #[tokio::test]
@@ -487,7 +497,7 @@ async fn the_other_output_limit_is_tried_once_and_remembered() {
     assert_eq!(server.requests().len(), 3);
 }
 
-fn quick() -> RetryPolicy {
+pub(crate) fn quick() -> RetryPolicy {
     RetryPolicy {
         first_wait: Duration::from_millis(5),
         longest_wait: Duration::from_millis(20),
@@ -528,6 +538,42 @@ async fn a_retry_after_a_begun_answer_makes_the_cost_partly_unknown() {
         let totals = ledger.totals();
         assert_eq!((totals.spent.money, totals.reserved.money), (MicroUsd(15), MicroUsd(0)));
         assert_eq!(totals.held.money > MicroUsd(0), charged, "{totals:?}");
+    }
+}
+
+/// A whole answer that counts its input or output like this.
+fn counting(wire: Wire, input: &Value, output: &Value) -> Reply {
+    let all = events(wire).concat();
+    let (read, wrote) = match wire {
+        Wire::OpenaiChat => ("\"prompt_tokens\":10", "\"completion_tokens\":5"),
+        _ => ("\"input_tokens\":10", "\"output_tokens\":5"),
+    };
+    assert!(all.contains(read) && all.contains(wrote));
+    let told = |text: &str, count: &Value| {
+        format!("{}{count}", text.trim_end_matches(|one: char| one.is_ascii_digit()))
+    };
+    Reply::sse(all.replace(read, &told(read, input)).replace(wrote, &told(wrote, output)))
+}
+
+#[tokio::test]
+async fn a_count_that_cannot_be_read_is_not_counted_and_costs_no_second_answer() {
+    let price = Price { input: 1.0, output: 1.0, cache_read: None, cache_write: None };
+    let pricing = Pricing::new("test").with_price("m-1", price);
+    let odd = [json!(-5), json!("5"), json!(5.5), Value::Null, json!([5]), json!(true)];
+    let counts = odd.iter().flat_map(|odd| [(odd.clone(), json!(5)), (json!(10), odd.clone())]);
+    for (wire, (input, output)) in
+        WIRES.iter().flat_map(|wire| counts.clone().map(|it| (*wire, it)))
+    {
+        let server = Server::scripted([counting(wire, &input, &output), good(wire)]);
+        let run = Ceiling { money: Some(MicroUsd(1_000_000)), tokens: None };
+        let ledger = Ledger::new(Ceilings { run, ..Ceilings::default() });
+        let metered = connect(&endpoint(&server, wire)).unwrap();
+        let metered = Metered::new(metered, ledger.clone(), pricing.clone());
+        let reply = ask(&Retrying::new(Arc::new(metered), quick())).await.unwrap();
+        let told = format!("{wire:?} {input} {output}: {:?}", reply.usage);
+        assert_eq!((reply.text().as_str(), server.requests().len()), ("done", 1), "{told}");
+        assert_eq!((reply.usage.tokens(), reply.usage.cost), (0, Cost::UNKNOWN), "{told}");
+        assert!(ledger.totals().held.money > MicroUsd(0), "what it may have cost is kept: {told}");
     }
 }
 

@@ -282,12 +282,13 @@ fn a_job_that_filled_the_disk_is_told_as_such() {
     let fine = run("make test", JobStatus::Exited(0), "");
     let own = JobStatus::DiskLimit { held: 40 << 30, left: None };
     let full = JobStatus::DiskLimit { held: 1 << 30, left: Some(200 << 20) };
-    for status in [own.clone(), full.clone()] {
+    for (status, want, not) in [
+        (own.clone(), "raise disk_mb", "make room"),
+        (full.clone(), "only 200 MiB of the disk", "disk_mb"),
+    ] {
         let verdict = base_verdict(&run("make test", status, ""));
-        assert!(
-            matches!(&verdict, Verdict::Infra { reason } if reason.contains("disk_mb")),
-            "{verdict:?}"
-        );
+        let Verdict::Infra { reason } = &verdict else { panic!("{verdict:?}") };
+        assert!(reason.contains(want) && !reason.contains(not), "{reason}");
     }
     let (verdict, _) = candidate_verdict(&fine, &run("make test", own, ""));
     assert!(
@@ -296,7 +297,7 @@ fn a_job_that_filled_the_disk_is_told_as_such() {
     );
     let (verdict, _) = candidate_verdict(&fine, &run("make test", full, ""));
     assert!(
-        matches!(&verdict, Verdict::Infra { reason } if reason.contains("200 MiB left")),
+        matches!(&verdict, Verdict::Infra { reason } if reason.contains("only 200 MiB of the disk were free")),
         "{verdict:?}"
     );
 }

@@ -24,8 +24,8 @@ impl Broken {
     }
 
     fn note(&self, model: &ModelRef, error: &ProviderError) {
-        use ErrorClass::{Auth, Budget, Payment, UnknownModel};
-        if matches!(error.class, Auth | Payment | UnknownModel | Budget)
+        use ErrorClass::{Auth, Budget, Payment, TooLong, UnknownModel};
+        if matches!(error.class, Auth | Payment | UnknownModel | TooLong | Budget)
             && let Ok(mut broken) = self.0.lock()
         {
             // What one call may have cost is none of the next one's, which is not made.

@@ -3,6 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::model::Usage;
+use crate::provider::{bound, counts};
+
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Event {
@@ -23,7 +26,7 @@ pub(super) enum Event {
     MessageDelta {
         delta: Ending,
         #[serde(default)]
-        usage: Option<Counted>,
+        usage: Value,
     },
     MessageStop,
     Error,
@@ -35,21 +38,23 @@ pub(super) enum Event {
 #[derive(Deserialize)]
 pub(super) struct Start {
     #[serde(default)]
-    pub model: String,
+    pub model: Option<String>,
+    /// Read leniently, as all usage is: see [`counts`](crate::provider::counts).
     #[serde(default)]
-    pub usage: Option<Counted>,
+    pub usage: Value,
 }
 
 /// An answer that did not stream.
 #[derive(Deserialize)]
 pub(super) struct Whole {
     #[serde(default)]
-    pub model: String,
+    pub model: Option<String>,
     pub content: Vec<Map<String, Value>>,
     #[serde(default)]
     pub stop_reason: Option<String>,
+    /// Read leniently, as all usage is: see [`counts`](crate::provider::counts).
     #[serde(default)]
-    pub usage: Option<Counted>,
+    pub usage: Value,
 }
 
 #[derive(Deserialize)]
@@ -80,6 +85,20 @@ pub(super) enum Piece {
     Other,
 }
 
+impl Piece {
+    /// What it adds to its block, in bytes.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::TextDelta { text } => text.len(),
+            Self::InputJsonDelta { partial_json } => partial_json.len(),
+            Self::ThinkingDelta { thinking } => thinking.len(),
+            Self::SignatureDelta { signature } => signature.len(),
+            Self::CitationsDelta { citation } => bound::weight(citation),
+            Self::Other => 0,
+        }
+    }
+}
+
 /// Counts are running totals; a later one replaces an earlier one.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct Counted {
@@ -91,4 +110,25 @@ pub(super) struct Counted {
     pub cache_creation_input_tokens: Option<u64>,
     #[serde(default)]
     pub cache_read_input_tokens: Option<u64>,
+}
+
+impl Counted {
+    /// These counts with later ones.
+    pub fn then(self, new: Self) -> Self {
+        Self {
+            input_tokens: new.input_tokens.or(self.input_tokens),
+            output_tokens: new.output_tokens.or(self.output_tokens),
+            cache_creation_input_tokens: new
+                .cache_creation_input_tokens
+                .or(self.cache_creation_input_tokens),
+            cache_read_input_tokens: new.cache_read_input_tokens.or(self.cache_read_input_tokens),
+        }
+    }
+
+    /// Input tokens are told apart from those read from and written to the cache already.
+    pub fn usage(self) -> Usage {
+        let cached = (self.cache_read_input_tokens, self.cache_creation_input_tokens);
+        let (read, written) = (cached.0.unwrap_or(0), cached.1.unwrap_or(0));
+        counts::usage(self.input_tokens, self.output_tokens, read, written)
+    }
 }

@@ -49,7 +49,7 @@ impl Ask for Anthropic {
         cancel: &CancellationToken,
     ) -> Result<ModelReply, ProviderError> {
         let body = request::body(request, &self.extra)?;
-        self.http.ask(body, &request.model, stream::Stream::default(), sink, cancel).await
+        self.http.ask(body, request, stream::Stream::default(), sink, cancel).await
     }
 }
 

@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 use super::WIRE;
 use super::events::{Counted, Event, Piece, Whole};
 use crate::model::chat::{Block, Delta, ModelReply, ReplyStop};
-use crate::model::{Cost, Usage};
+use crate::provider::counts::Counts;
 use crate::provider::http::{Answer, Broken, Sink};
-use crate::provider::refusal;
+use crate::provider::{bound, refusal};
 
 /// A content block as it comes in: its first form, and the arguments' JSON text.
 #[derive(Debug)]
@@ -31,7 +31,9 @@ pub(super) struct Stream {
     model: String,
     blocks: BTreeMap<u64, Open>,
     stop: Option<String>,
-    usage: Counted,
+    usage: Counts<Counted>,
+    /// What the blocks hold, in bytes.
+    held: usize,
     done: bool,
 }
 
@@ -42,17 +44,21 @@ impl Answer for Stream {
         match event {
             Event::MessageStart { message } => {
                 self.started = true;
-                self.model = message.model;
-                self.count(message.usage);
+                self.model = message.model.unwrap_or_default();
+                // The output that is told here is the beginning of a count, which the end tells whole.
+                let begun = |old: Counted, new| Counted { output_tokens: None, ..old.then(new) };
+                self.usage.take(message.usage, begun);
             }
             Event::ContentBlockStart { index, content_block } => {
                 self.open(index, content_block, sink)?;
             }
-            Event::ContentBlockDelta { index, delta } => self.open_block(index)?.take(delta, sink),
+            Event::ContentBlockDelta { index, delta } => {
+                self.held += self.open_block(index)?.take(delta, sink);
+            }
             Event::ContentBlockStop { index } => self.open_block(index)?.closed = true,
             Event::MessageDelta { delta, usage } => {
                 self.stop = delta.stop_reason.or(self.stop.take());
-                self.count(usage);
+                self.usage.take(usage, Counted::then);
             }
             Event::MessageStop => self.done = true,
             Event::Error => return Err(Broken::InBand(refusal::words(data))),
@@ -72,9 +78,13 @@ impl Answer for Stream {
             self.open_block(index)?.closed = true;
         }
         (self.started, self.done) = (true, true);
-        (self.model, self.stop) = (message.model, message.stop_reason);
-        self.count(message.usage);
+        (self.model, self.stop) = (message.model.unwrap_or_default(), message.stop_reason);
+        self.usage.take(message.usage, Counted::then);
         Ok(())
+    }
+
+    fn held(&self) -> usize {
+        self.held
     }
 
     fn finish(self) -> Result<ModelReply, Broken> {
@@ -94,26 +104,13 @@ impl Answer for Stream {
         Ok(ModelReply {
             blocks,
             stop: stop(stop_reason),
-            usage: usage(self.usage),
+            usage: self.usage.finish().usage(),
             model: self.model,
         })
     }
 }
 
 impl Stream {
-    fn count(&mut self, new: Option<Counted>) {
-        let new = new.unwrap_or_default();
-        let old = self.usage;
-        self.usage = Counted {
-            input_tokens: new.input_tokens.or(old.input_tokens),
-            output_tokens: new.output_tokens.or(old.output_tokens),
-            cache_creation_input_tokens: new
-                .cache_creation_input_tokens
-                .or(old.cache_creation_input_tokens),
-            cache_read_input_tokens: new.cache_read_input_tokens.or(old.cache_read_input_tokens),
-        };
-    }
-
     fn open(
         &mut self,
         index: u64,
@@ -124,6 +121,7 @@ impl Stream {
             let name = block.get("name").and_then(Value::as_str).unwrap_or_default();
             sink(Delta::ToolStart { name: name.to_owned() });
         }
+        self.held += bound::weight_of(&block);
         let open = Open { block, json: String::new(), closed: false };
         match self.blocks.insert(index, open) {
             None => Ok(()),
@@ -138,7 +136,9 @@ impl Stream {
 }
 
 impl Open {
-    fn take(&mut self, piece: Piece, sink: &mut Sink<'_>) {
+    /// Takes a piece, and gives how much more is held with it, in bytes.
+    fn take(&mut self, piece: Piece, sink: &mut Sink<'_>) -> usize {
+        let more = piece.weight();
         match piece {
             Piece::TextDelta { text } => {
                 self.append("text", &text);
@@ -161,6 +161,7 @@ impl Open {
             }
             Piece::Other => {}
         }
+        more
     }
 
     fn append(&mut self, field: &str, text: &str) {
@@ -222,17 +223,5 @@ fn stop(reason: String) -> ReplyStop {
         "refusal" => ReplyStop::Refusal,
         // `pause_turn`, and what later versions add.
         _ => ReplyStop::Other(reason),
-    }
-}
-
-/// Input tokens are told apart from those read from and written to the cache already.
-fn usage(counted: Counted) -> Usage {
-    Usage {
-        calls: 1,
-        input_tokens: counted.input_tokens.unwrap_or(0),
-        output_tokens: counted.output_tokens.unwrap_or(0),
-        cache_read_tokens: counted.cache_read_input_tokens.unwrap_or(0),
-        cache_write_tokens: counted.cache_creation_input_tokens.unwrap_or(0),
-        cost: Cost::UNKNOWN,
     }
 }

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::model::{Cost, Usage};
+use crate::model::Usage;
+use crate::provider::counts;
 
 #[derive(Deserialize)]
 pub(super) struct Chunk {
@@ -13,7 +14,7 @@ pub(super) struct Chunk {
     pub model: Option<String>,
     #[serde(default)]
     pub choices: Option<Vec<Choice>>,
-    /// Read leniently: a count in an odd form must not cost the answer.
+    /// Read leniently, as all usage is: see [`counts`].
     #[serde(default)]
     pub usage: Value,
     #[serde(default)]
@@ -57,19 +58,11 @@ pub(super) struct PromptDetails {
 }
 
 impl Counted {
-    /// What the server counted. Without a count the tokens stay 0 and the cost unknown.
+    /// What the server counted.
     pub fn usage(self) -> Usage {
         let details = self.prompt_tokens_details.unwrap_or_default();
-        let prompt = self.prompt_tokens.unwrap_or(0);
-        let read = details.cached_tokens.or(self.prompt_cache_hit_tokens).unwrap_or(0).min(prompt);
-        let written = details.cache_write_tokens.unwrap_or(0).min(prompt - read);
-        Usage {
-            calls: 1,
-            input_tokens: prompt - read - written,
-            output_tokens: self.completion_tokens.unwrap_or(0),
-            cache_read_tokens: read,
-            cache_write_tokens: written,
-            cost: Cost::UNKNOWN,
-        }
+        let read = details.cached_tokens.or(self.prompt_cache_hit_tokens);
+        let (input, output) = (self.prompt_tokens, self.completion_tokens);
+        counts::usage_with_cache(input, output, read, details.cache_write_tokens)
     }
 }

@@ -90,8 +90,7 @@ impl Ask for OpenaiChat {
             Ok((request::body(request, options, &self.extra)?, options))
         };
         let learn = |error: &ProviderError, sent| self.learn(error, sent);
-        let (http, model) = (&self.http, &request.model);
-        http.ask_as_learnt::<stream::Stream, _>(body, learn, model, sink, cancel).await
+        self.http.ask_as_learnt::<stream::Stream, _>(body, learn, request, sink, cancel).await
     }
 }
 

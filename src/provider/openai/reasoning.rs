@@ -7,6 +7,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::provider::bound;
+
 /// Where the extra fields of tool calls are kept in a raw reasoning block, by the call's id.
 pub(super) const CALL_EXTRAS: &str = "tool_call_extras";
 
@@ -15,9 +17,18 @@ const TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// What has come so far.
 #[derive(Debug, Default)]
-pub(super) struct Reasoning(Map<String, Value>);
+pub(super) struct Reasoning {
+    fields: Map<String, Value>,
+    /// What they hold, in bytes.
+    held: usize,
+}
 
 impl Reasoning {
+    /// How much has come, in bytes.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
     /// Takes a delta's fields; gives the new text for the live view.
     pub(super) fn take(&mut self, delta: &mut Map<String, Value>) -> Option<String> {
         let mut shown = None;
@@ -25,7 +36,8 @@ impl Reasoning {
             if let Some(Value::String(text)) = delta.remove(field)
                 && !text.is_empty()
             {
-                append(self.0.entry(field).or_insert_with(|| "".into()), &text);
+                self.held += text.len();
+                append(self.fields.entry(field).or_insert_with(|| "".into()), &text);
                 // Some servers send the same text in both fields.
                 shown.get_or_insert(text);
             }
@@ -37,7 +49,8 @@ impl Reasoning {
     }
 
     fn take_details(&mut self, pieces: Vec<Value>) {
-        let all = self.0.entry("reasoning_details").or_insert_with(|| Value::Array(Vec::new()));
+        let all =
+            self.fields.entry("reasoning_details").or_insert_with(|| Value::Array(Vec::new()));
         let Value::Array(all) = all else { return };
         for piece in pieces {
             let same = |known: &&mut Value| {
@@ -46,15 +59,20 @@ impl Reasoning {
                     && known.get("type") == piece.get("type")
             };
             match (all.iter_mut().rev().find(same), piece) {
-                (Some(Value::Object(known)), Value::Object(piece)) => merge(known, piece),
-                (_, piece) => all.push(piece),
+                (Some(Value::Object(known)), Value::Object(piece)) => {
+                    self.held += merge(known, piece);
+                }
+                (_, piece) => {
+                    self.held += bound::weight(&piece);
+                    all.push(piece);
+                }
             }
         }
     }
 
     /// Keeps the extra fields of a tool call.
     pub(super) fn keep_call_extra(&mut self, id: &str, extra: Map<String, Value>) {
-        let all = self.0.entry(CALL_EXTRAS).or_insert_with(|| Value::Object(Map::new()));
+        let all = self.fields.entry(CALL_EXTRAS).or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(all) = all {
             all.insert(id.to_owned(), Value::Object(extra));
         }
@@ -62,25 +80,34 @@ impl Reasoning {
 
     /// The raw block, if there was any reasoning.
     pub(super) fn finish(self) -> Option<Value> {
-        (!self.0.is_empty()).then_some(Value::Object(self.0))
+        (!self.fields.is_empty()).then_some(Value::Object(self.fields))
     }
 }
 
-/// Joins a piece to the one that it continues: text grows, everything else is as it was told last.
-fn merge(known: &mut Map<String, Value>, piece: Map<String, Value>) {
+/// Joins a piece to the one that it continues: text grows, everything else is as it was told last. Gives what
+/// that holds beyond what was held, in bytes.
+fn merge(known: &mut Map<String, Value>, piece: Map<String, Value>) -> usize {
+    let mut more = 0_usize;
     for (key, value) in piece {
         match (known.get_mut(&key), &value) {
             (Some(old @ Value::String(_)), Value::String(text))
                 if matches!(key.as_str(), "text" | "summary" | "data") =>
             {
+                more += text.len();
                 append(old, text);
             }
             (Some(_), Value::Null) => {}
-            _ => {
+            (Some(old), _) => {
+                more += bound::weight(&value).saturating_sub(bound::weight(old));
+                *old = value;
+            }
+            (None, _) => {
+                more += key.len() + bound::weight(&value);
                 known.insert(key, value);
             }
         }
     }
+    more
 }
 
 fn append(to: &mut Value, text: &str) {

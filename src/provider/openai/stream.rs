@@ -9,8 +9,9 @@ use super::WIRE;
 use super::chunk::{Chunk, Counted};
 use super::reasoning::Reasoning;
 use crate::model::chat::{Block, Delta, ModelReply, ReplyStop};
+use crate::provider::counts::Counts;
 use crate::provider::http::{Answer, Broken, Sink};
-use crate::provider::refusal;
+use crate::provider::{bound, refusal};
 
 #[derive(Debug, Default)]
 struct Call {
@@ -31,7 +32,9 @@ pub(super) struct Stream {
     /// Each call with the index that the server gave it.
     calls: Vec<(Option<u64>, Call)>,
     finish: Option<String>,
-    usage: Option<Counted>,
+    usage: Counts<Counted>,
+    /// What texts and calls hold, in bytes.
+    held: usize,
     done: bool,
 }
 
@@ -49,7 +52,7 @@ impl Answer for Stream {
         self.id = chunk.id.filter(|id| !id.is_empty()).unwrap_or(std::mem::take(&mut self.id));
         self.model =
             chunk.model.filter(|m| !m.is_empty()).unwrap_or(std::mem::take(&mut self.model));
-        self.usage = serde_json::from_value(chunk.usage).ok().flatten().or(self.usage);
+        self.usage.take(chunk.usage, |_, new| new);
         let choices = chunk.choices.unwrap_or_default();
         for choice in choices.into_iter().filter(|choice| choice.index == 0) {
             if let Some(delta) = choice.delta {
@@ -64,6 +67,10 @@ impl Answer for Stream {
         self.event(body, sink)?;
         self.done = true;
         Ok(())
+    }
+
+    fn held(&self) -> usize {
+        self.held + self.reasoning.held()
     }
 
     fn finish(self) -> Result<ModelReply, Broken> {
@@ -91,12 +98,7 @@ impl Answer for Stream {
         let texts = [self.text, self.refusal].into_iter().filter(|text| !text.is_empty());
         blocks.extend(texts.map(|text| Block::Text { text }));
         blocks.extend(calls);
-        Ok(ModelReply {
-            blocks,
-            stop,
-            usage: self.usage.unwrap_or_default().usage(),
-            model: self.model,
-        })
+        Ok(ModelReply { blocks, stop, usage: self.usage.finish().usage(), model: self.model })
     }
 }
 
@@ -106,10 +108,12 @@ impl Stream {
             sink(Delta::Reasoning(text));
         }
         if let Some(text) = delta.get("content").map(content).filter(|text| !text.is_empty()) {
+            self.held += text.len();
             self.text.push_str(&text);
             sink(Delta::Text(text));
         }
         if let Some(Value::String(text)) = delta.get("refusal") {
+            self.held += text.len();
             self.refusal.push_str(text);
             sink(Delta::Text(text.clone()));
         }
@@ -143,24 +147,30 @@ impl Stream {
         });
         let at = known.unwrap_or(self.calls.len());
         if known.is_none() {
+            self.held += bound::EMPTY;
             self.calls.push((index, Call::default()));
         }
         let call = &mut self.calls[at].1;
         if call.id.is_empty() {
+            self.held += id.len();
             call.id = id;
         }
         if call.name.is_empty() && !name.is_empty() {
             sink(Delta::ToolStart { name: name.clone() });
+            self.held += name.len();
             call.name = name;
         }
         if let Some(text) =
             function.as_ref().and_then(|function| arguments(function.get("arguments")?))
         {
+            self.held += text.len();
             call.arguments.push_str(&text);
             sink(Delta::ToolArguments(text));
         }
         if let Some(extra) = piece.remove("extra_content") {
-            call.extra.insert("extra_content".into(), extra);
+            self.held += bound::weight(&extra);
+            let old = call.extra.insert("extra_content".into(), extra);
+            self.held -= old.as_ref().map_or(0, bound::weight);
         }
         Ok(())
     }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::model::{Cost, Usage};
+use crate::model::Usage;
+use crate::provider::counts::{self, Counts};
 
 /// One event. Its fields differ by its kind; those that are not read here are passed over.
 #[derive(Deserialize)]
@@ -43,7 +44,7 @@ pub(super) struct Whole {
     pub error: Value,
     #[serde(default)]
     pub incomplete_details: Value,
-    /// Read leniently: a count in an odd form must not cost the answer.
+    /// Read leniently, as all usage is: see [`counts`].
     #[serde(default)]
     pub usage: Value,
 }
@@ -67,19 +68,12 @@ struct InputDetails {
     cache_write_tokens: Option<u64>,
 }
 
-/// What the server counted. Without a count the tokens stay 0 and the cost unknown.
-pub(super) fn usage(counted: &Value) -> Usage {
-    let counted = Counted::deserialize(counted).unwrap_or_default();
+/// What the server counted.
+pub(super) fn usage(told: Value) -> Usage {
+    let mut counts = Counts::<Counted>::default();
+    counts.take(told, |_, new| new);
+    let counted = counts.finish();
     let details = counted.input_tokens_details.unwrap_or_default();
-    let input = counted.input_tokens.unwrap_or(0);
-    let read = details.cached_tokens.unwrap_or(0).min(input);
-    let written = details.cache_write_tokens.unwrap_or(0).min(input - read);
-    Usage {
-        calls: 1,
-        input_tokens: input - read - written,
-        output_tokens: counted.output_tokens.unwrap_or(0),
-        cache_read_tokens: read,
-        cache_write_tokens: written,
-        cost: Cost::UNKNOWN,
-    }
+    let (input, output) = (counted.input_tokens, counted.output_tokens);
+    counts::usage_with_cache(input, output, details.cached_tokens, details.cache_write_tokens)
 }

@@ -83,8 +83,8 @@ impl Ask for OpenaiResponses {
             Ok((request::body(request, options, &self.extra)?, options))
         };
         let learn = |error: &ProviderError, sent| self.learn(error, sent);
-        let (http, model) = (&self.http, &request.model);
-        let reply = http.ask_as_learnt::<stream::Stream, _>(body, learn, model, sink, cancel).await;
+        let reply =
+            self.http.ask_as_learnt::<stream::Stream, _>(body, learn, request, sink, cancel).await;
         reply.map(|reply| cut(reply, request))
     }
 }

@@ -10,7 +10,7 @@ use super::events::{Event, Whole, usage};
 use super::item;
 use crate::model::chat::{Block, Delta, ModelReply, ReplyStop};
 use crate::provider::http::{Answer, Broken, Sink};
-use crate::provider::refusal;
+use crate::provider::{bound, refusal};
 
 /// An output item as it comes in.
 #[derive(Debug, Default)]
@@ -27,6 +27,8 @@ struct Open {
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     items: Vec<Open>,
+    /// What the items hold, and the pieces of text before them, in bytes.
+    held: usize,
     end: Option<Whole>,
 }
 
@@ -45,10 +47,10 @@ impl Answer for Stream {
             "response.output_item.done" => self.item(event, true, sink),
             "response.function_call_arguments.delta" => self.arguments(event, sink),
             "response.output_text.delta" | "response.refusal.delta" => {
-                piece(event.delta).map(Delta::Text).into_iter().for_each(sink);
+                self.piece(event.delta).map(Delta::Text).into_iter().for_each(sink);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                piece(event.delta).map(Delta::Reasoning).into_iter().for_each(sink);
+                self.piece(event.delta).map(Delta::Reasoning).into_iter().for_each(sink);
             }
             "response.completed"
             | "response.incomplete"
@@ -75,6 +77,10 @@ impl Answer for Stream {
         Ok(())
     }
 
+    fn held(&self) -> usize {
+        self.held
+    }
+
     fn finish(mut self) -> Result<ModelReply, Broken> {
         let Some(end) = self.end.take() else {
             return Err(protocol("it ends without `response.completed`".to_owned()));
@@ -97,7 +103,7 @@ impl Answer for Stream {
         Ok(ModelReply {
             blocks,
             stop: stop(cut, &end.incomplete_details, calls, refuses),
-            usage: usage(&end.usage),
+            usage: usage(end.usage),
             model: end.model.unwrap_or_default(),
         })
     }
@@ -110,15 +116,28 @@ impl Stream {
         let id = item.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
         let open = self.open(event.output_index, &id);
         let is_new = open.item.is_empty();
+        let (more, less) = (bound::weight_of(&item), bound::weight_of(&open.item));
         (open.item, open.closed) = (item, open.closed || closed);
         if is_new && item::kind(&open.item) == "function_call" {
             let name = open.item.get("name").and_then(Value::as_str).unwrap_or_default();
             sink(Delta::ToolStart { name: name.to_owned() });
         }
+        self.held = (self.held + more).saturating_sub(less);
+    }
+
+    /// A piece of text, if there is anything in it.
+    fn piece(&mut self, delta: Value) -> Option<String> {
+        match delta {
+            Value::String(text) if !text.is_empty() => {
+                self.held += text.len();
+                Some(text)
+            }
+            _ => None,
+        }
     }
 
     fn arguments(&mut self, event: Event<'_>, sink: &mut Sink<'_>) {
-        let Some(text) = piece(event.delta) else { return };
+        let Some(text) = self.piece(event.delta) else { return };
         let id = event.item_id.unwrap_or_default();
         self.open(event.output_index, &id).arguments.push_str(&text);
         sink(Delta::ToolArguments(text));
@@ -132,6 +151,7 @@ impl Stream {
             (None, id) => self.items.iter().position(|open| open.id == id),
         };
         let at = at.unwrap_or_else(|| {
+            self.held += bound::EMPTY + id.len();
             self.items.push(Open { index, id: id.to_owned(), ..Open::default() });
             self.items.len() - 1
         });
@@ -151,6 +171,7 @@ impl Stream {
         let all = whole.output.take().unwrap_or_default();
         let streamed = !self.items.is_empty();
         for (index, item) in (0..).zip(all) {
+            self.held += bound::weight_of(&item);
             let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
             let same = |open: &&mut Open| match open.index {
                 Some(known) => known == index,
@@ -177,14 +198,6 @@ impl Open {
             self.item.insert("arguments".to_owned(), self.arguments.into());
         }
         self.item
-    }
-}
-
-/// A piece of text, if there is anything in it.
-fn piece(delta: Value) -> Option<String> {
-    match delta {
-        Value::String(text) if !text.is_empty() => Some(text),
-        _ => None,
     }
 }
 

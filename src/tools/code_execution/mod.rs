@@ -223,7 +223,10 @@ fn answer(exit: &JobExit, made: &str, output: &Ring, seconds: u64) -> ToolOutput
         JobStatus::TimedOut => {
             (format!("stopped after {seconds} seconds; its output so far follows"), true)
         }
-        JobStatus::DiskLimit { held, .. } => {
+        JobStatus::DiskLimit { held, left: Some(left) } => {
+            (format!("stopped: {}", JobStatus::disk_words(held, Some(left))), true)
+        }
+        JobStatus::DiskLimit { held, left: None } => {
             let (most, all) = (MOST_DISK >> 20, WORKSPACE_DISK >> 20);
             let words =
                 format!("{most} MiB are the most, and the workspace's changes may hold {all} MiB");
