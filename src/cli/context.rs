@@ -1,7 +1,7 @@
 //! What the process was given: environment, directories, terminal. Read once, here only.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -59,7 +59,7 @@ impl Context {
             config: base.config_dir().join("bakeoff"),
             home: base.home_dir().to_owned(),
             columns: columns(&env),
-            colour: std::io::stdout().is_terminal() && !is_set(&env, "NO_COLOR"),
+            colour: std::io::stdout().is_terminal() && colours(&env),
             terminal: std::io::stderr().is_terminal(),
             env,
             program,
@@ -81,6 +81,12 @@ impl Context {
     pub fn style(&self) -> Style {
         Style { columns: self.columns, colour: self.colour }
     }
+}
+
+/// Whether a terminal is to be written to in colours: see <https://no-color.org>, and terminfo's `dumb`.
+fn colours(env: &BTreeMap<OsString, OsString>) -> bool {
+    let dumb = env.get(OsStr::new("TERM")).is_some_and(|term| term == "dumb");
+    !dumb && !is_set(env, "NO_COLOR")
 }
 
 fn is_set(env: &BTreeMap<OsString, OsString>, name: &str) -> bool {

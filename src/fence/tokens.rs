@@ -62,6 +62,8 @@ const TAGS: &[&str] = &[
     "eos_token>",
     "sep>",
     "cls>",
+    "arg_key>",
+    "arg_value>",
     "antml:",
 ];
 
@@ -71,6 +73,9 @@ const OPEN_TAGS: &[&str] = &[
     "invoke>",
     "parameter ",
     "parameter>",
+    "parameter=",
+    "function=",
+    "longcat_",
     "unused",
     "extra_id_",
     "reserved_",
@@ -204,15 +209,29 @@ impl Reading {
 fn is_tag(reading: &Reading) -> bool {
     let read = reading.bytes();
     let read = read.strip_prefix(b"/").unwrap_or(read);
-    let mut tags = TAGS.iter().chain(OPEN_TAGS);
-    is_piped(read) || tags.any(|tag| read.starts_with(tag.as_bytes()))
+    let is_known = |read: &[u8]| {
+        let mut tags = TAGS.iter().chain(OPEN_TAGS);
+        tags.any(|tag| read.starts_with(tag.as_bytes()))
+    };
+    is_piped(read) || is_known(read) || without_maker(read).is_some_and(is_known)
+}
+
+/// A tag without the maker's name that some models have before it, as in `minimax:tool_call` and `｜DSML｜invoke`.
+fn without_maker(read: &[u8]) -> Option<&[u8]> {
+    let (name, end) = match read.strip_prefix(b"|") {
+        Some(name) => (name, b'|'),
+        None => (read, b':'),
+    };
+    let at = name.iter().position(|byte| *byte == end)?;
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
+    (at > 0 && name[..at].iter().all(is_name)).then(|| &name[at + 1..])
 }
 
 /// `|name|>`, as in `<|im_start|>`.
 fn is_piped(read: &[u8]) -> bool {
     let Some(name) = read.strip_prefix(b"|") else { return false };
     let Some(end) = name.windows(2).position(|two| two == b"|>") else { return false };
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:/ \xff".contains(byte);
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:/\" \xff".contains(byte);
     end > 0 && name.iter().take(end).all(is_part)
 }
 

@@ -1,6 +1,10 @@
 //! A server's address as a person or a record may see it, and the passwords in it. Pure text: what is no
 //! address stays as it is.
 
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
 /// What stands for what may be a secret.
 const HIDDEN: &str = "[hidden]";
 
@@ -101,30 +105,8 @@ fn is_harmless(field: &str) -> bool {
 
 /// A text as it is written in an address, and as it is read there.
 fn forms(text: &str) -> Vec<String> {
-    let read = decoded(text);
-    let mut forms = vec![text.to_owned()];
-    forms.extend(read.filter(|read| read != text));
-    forms
-}
-
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        let digits = behind.get(..2).filter(|_| first == b'%');
-        let code = digits.and_then(|two| std::str::from_utf8(two).ok());
-        match code.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
+    let read = percent_decode_str(text).decode_utf8().ok().filter(|read| read != text);
+    [Some(text.into()), read].into_iter().flatten().map(Cow::into_owned).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! Lives here: everything about a request that does not change from call to call. Never here: the call.
 
+use percent_encoding::percent_decode_str;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 use secrecy::{ExposeSecret, SecretString};
@@ -78,20 +79,12 @@ fn client(endpoint: &Endpoint, url: &Url) -> Result<Client, ProviderError> {
 
 /// Takes user and password out of the URL, to be sent as a header that is marked as sensitive.
 fn take_login(url: &mut Url) -> Option<(String, SecretString)> {
-    let plain = |text: &str| percent_decoded(text);
+    let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let login = url.password().map(|password| (plain(url.username()), plain(password).into()));
     // Both are only refused for URLs without a host, which `Endpoint::url` does not let through.
     url.set_username("").ok();
     url.set_password(None).ok();
     login
-}
-
-fn percent_decoded(text: &str) -> String {
-    // A query is the only place where the URL type decodes; `+` must not become a space there.
-    let query = format!("http://x/?v={}", text.replace('+', "%2B"));
-    let value =
-        Url::parse(&query).ok().and_then(|url| Some(url.query_pairs().next()?.1.into_owned()));
-    value.unwrap_or_else(|| text.to_owned())
 }
 
 fn mask(endpoint: &Endpoint, url: &Url) -> Mask {

@@ -2,6 +2,7 @@
 //!
 //! Lives here: the mask of one endpoint. Never here: where secrets come from.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret, SecretString};
 
 /// What stands where a secret stood.
@@ -10,6 +11,9 @@ const MASK: &str = "[secret]";
 /// The shortest secret that is masked, in bytes: a placeholder such as `x` protects nothing, and taking it
 /// out would make every error unreadable.
 const SHORTEST: usize = 4;
+
+/// All bytes but the unreserved ones of RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The secrets of one endpoint: its key, its extra headers' values, its URL's credentials.
 #[derive(Clone, Debug, Default)]
@@ -42,21 +46,13 @@ impl Mask {
 fn forms(secret: &str) -> Vec<String> {
     let mut forms = vec![secret.to_owned()];
     let json = serde_json::Value::from(secret).to_string();
-    let percent: String = secret.bytes().map(percent_encoded).collect();
+    let percent = utf8_percent_encode(secret, ESCAPED).to_string();
     for form in [json[1..json.len() - 1].to_owned(), percent] {
         if !forms.contains(&form) {
             forms.push(form);
         }
     }
     forms
-}
-
-fn percent_encoded(byte: u8) -> String {
-    if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-        char::from(byte).to_string()
-    } else {
-        format!("%{byte:02X}")
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::cards::Cards;
+use super::screen::Screen;
 use super::words::{meter, whose, words};
 use super::{Listen, fitted};
 use crate::model::printable::line;
@@ -40,7 +41,8 @@ struct Progress {
 impl Bars {
     /// Bars on standard error.
     pub fn stderr() -> Self {
-        Self::on(ProgressDrawTarget::stderr_with_hz(REDRAWS))
+        let screen = Box::new(Screen::stderr());
+        Self::on(ProgressDrawTarget::term_like_with_hz(screen, REDRAWS))
     }
 
     /// Bars on any target.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar};
 
 use super::bars::spinner;
+use super::screen::size;
 use crate::model::printable::line;
 use crate::model::{Card, CardState, duration};
 
@@ -90,6 +91,8 @@ impl Cards {
             row.draw(at);
             row.bar.tick();
         }
+        // The terminal may have become another one.
+        self.head();
     }
 
     /// A bar for a new row: jobs stand behind their worker, as their ids do.
@@ -115,7 +118,21 @@ impl Cards {
             count => format!("{count} {label}s"),
         };
         let counts: Vec<String> = counts.iter().map(count).collect();
-        header.set_message(format!("background: {}", counts.join(", ")));
+        let hidden = hidden(self.rows.len(), usize::from(size().0));
+        header.set_message(format!("background: {}{hidden}", counts.join(", ")));
+    }
+}
+
+/// The lines that stand above the rows: the stage's and the header.
+const ABOVE: usize = 2;
+
+/// What there is beside the rows that a terminal of so many lines has room for.
+fn hidden(rows: usize, lines: usize) -> String {
+    match rows.saturating_sub(lines.saturating_sub(ABOVE)) {
+        hidden if hidden > 0 && lines > 0 => {
+            format!(" ({hidden} more than fit; `bakeoff jobs` lists them)")
+        }
+        _ => String::new(),
     }
 }
 
@@ -129,5 +146,17 @@ impl Row {
             (state, _) => format!("{id}  {}  {} {age}  {title}", kind.label(), state.words()),
         };
         self.bar.set_message(line(&text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract R2 in part: what has no room for a row
+    #[test]
+    fn rows_that_do_not_fit_are_counted() {
+        assert_eq!((hidden(8, 10), hidden(3, 0)), (String::new(), String::new()));
+        assert_eq!(hidden(12, 10), " (4 more than fit; `bakeoff jobs` lists them)");
     }
 }

@@ -7,6 +7,7 @@
 mod bars;
 mod cards;
 mod lines;
+mod screen;
 mod words;
 
 use std::io::Write;

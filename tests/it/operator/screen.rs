@@ -173,3 +173,41 @@ fn the_live_view_shows_workers_and_jobs_alike_as_long_as_they_live() {
     let journal = std::fs::read_to_string(journal).unwrap();
     assert!(journal.contains("one/1#1") && !journal.contains("shell#"), "{journal}");
 }
+
+// contract R35 in part: a terminal that is resized
+#[test]
+fn what_happened_stays_above_the_live_view_when_the_terminal_is_resized() {
+    if !tmux() {
+        return;
+    }
+    let stage = Stage::new();
+    let terminal = Terminal::new(&stage.place);
+    terminal.types("bakeoff run 'raise the value' > /dev/null; echo ov''er");
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    stage.follows("one");
+    let live = |screen: &str| screen.contains("background: 2 workers, 1 job");
+    let before = terminal.shows("cards", live);
+    let above = |screen: &str| -> Vec<String> {
+        let rows = screen.lines().take_while(|line| !line.contains("workers 0 of"));
+        // Wider, a line that the shell or the terminal had folded is one again.
+        rows.map(str::trim).collect::<String>().split(' ').map(str::to_owned).collect()
+    };
+    assert!(above(&before).concat().contains("bakeoffrun"), "{before}");
+    for (columns, rows, age) in
+        [("200", "50", "wider"), ("60", "16", "narrower"), ("100", "24", "as before")]
+    {
+        terminal.tmux(&["resize-window", "-x", columns, "-y", rows]);
+        // A frame that was drawn since tells of another moment.
+        let drawn = |screen: &str| {
+            screen.lines().find(|line| line.contains("workers 0 of")).map(str::to_owned)
+        };
+        let was = drawn(&terminal.screen());
+        terminal.shows("another frame", |screen| live(screen) && drawn(screen) != was);
+        let all = terminal.tmux(&["capture-pane", "-p", "-S", "-"]).stdout;
+        let all = String::from_utf8(all).unwrap();
+        assert_eq!(all.matches("background:").count(), 1, "{age}:\n{all}");
+        assert_eq!(above(&all).concat(), above(&before).concat(), "{age}:\n{all}");
+    }
+    LANES.iter().for_each(|lane| stage.submits(lane, "2\n"));
+    terminal.shows("the end", |screen| screen.contains("\nover\n"));
+}
