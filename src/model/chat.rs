@@ -142,6 +142,21 @@ pub enum Purpose {
     },
 }
 
+impl Purpose {
+    /// The role that pays for it, as records name it.
+    pub fn role(&self) -> &'static str {
+        match self {
+            Self::Worker { .. } => "workers",
+            Self::Judge { .. } => "judges",
+            Self::Skeptic { .. } => "skeptics",
+            Self::Design => "design",
+            Self::Duel { .. } => "duels",
+            Self::Synthesizer { .. } => "synthesizer",
+            Self::Side { .. } => "side",
+        }
+    }
+}
+
 /// What is asked beside a run's own work.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

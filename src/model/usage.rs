@@ -82,6 +82,21 @@ impl Usage {
         self.read_tokens().saturating_add(self.output_tokens)
     }
 
+    /// What this is more than `other`, number by number; nothing where it is less.
+    pub fn beyond(&self, other: &Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(other.calls),
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_sub(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_sub(other.cache_write_tokens),
+            cost: Cost {
+                known: MicroUsd(self.cost.known.0.saturating_sub(other.cost.known.0)),
+                partly_unknown: self.cost.partly_unknown && !other.cost.partly_unknown,
+            },
+        }
+    }
+
     /// All tokens that a model read, from a cache or not.
     pub fn read_tokens(&self) -> u64 {
         let cached = self.cache_read_tokens.saturating_add(self.cache_write_tokens);

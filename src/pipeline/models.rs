@@ -19,7 +19,7 @@ use crate::model::chat::{Delta, ModelReply, ModelRequest, Purpose};
 use crate::model::{ArtifactId, Lane, ModelRef, Plan, Wire, WorkerLimits};
 use crate::provider::{
     Ask, Breaker, Ceiling, Ceilings, Circuit, CircuitPolicy, Deadlines, Endpoint, ErrorClass,
-    Ledger, Metered, OutputLimitField, Price, Pricing, Provider, ProviderError, RateGate,
+    Ledger, Metered, OutputLimitField, Price, Priced, Pricing, Provider, ProviderError, RateGate,
     RetryPolicy, Retrying, connect,
 };
 
@@ -57,14 +57,15 @@ impl Models {
             let Door { gate, breaker } = door.or_default().clone();
             let wire =
                 connect(&endpoint).map_err(|error| PipelineError::Config(error.to_string()))?;
-            let metered = Metered::new(wire, ledger.clone(), pricing(provider));
+            let prices = pricing(provider);
             let recorded = Recorded {
                 provider: name.clone(),
-                inner: Arc::new(metered),
+                inner: Arc::new(Priced::new(wire, prices.clone())),
                 dir: dir.clone(),
                 tell: tell.clone(),
             };
-            let retrying = Retrying::with_gate(Arc::new(recorded), RetryPolicy::default(), gate);
+            let metered = Metered::new(Arc::new(recorded), ledger.clone(), prices);
+            let retrying = Retrying::with_gate(Arc::new(metered), RetryPolicy::default(), gate);
             let policy = CircuitPolicy::default();
             let circuit = Circuit::new(&name, Arc::new(retrying), policy, breaker);
             let remembering = remembering(&name, Arc::new(circuit), dir, memory);
@@ -259,6 +260,9 @@ impl Recorded {
         }
         let reply = result.as_ref().ok().map(|reply| self.stored(reply)).transpose()?;
         let masked = reply.as_ref().is_some_and(|(_, masked)| *masked);
+        if let Ok(reply) = &result {
+            self.tell.answered(&purpose, reply.usage);
+        }
         let error = result.as_ref().err();
         self.dir.append(&Entry::CallEnded {
             purpose: purpose.clone(),

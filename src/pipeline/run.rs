@@ -460,6 +460,16 @@ impl<'a> Run<'a> {
         let ballots: Vec<Usage> = self.record.ballots.iter().map(|ballot| ballot.usage).collect();
         lanes.into_iter().for_each(|usage| self.count("workers", usage));
         ballots.into_iter().for_each(|usage| self.count("judges", usage));
+        // An answer that is recorded and of no use any more (it was asked for again, or its conversation went another way
+        // after a resume) is in none of these, and is paid.
+        let mut used = self.tell.used();
+        for call in self.memory.past() {
+            *used.entry(call.purpose.role()).or_default() += call.usage.unwrap_or_default();
+        }
+        for (role, used) in used {
+            let counted = self.record.roles.get(role).copied().unwrap_or_default();
+            self.count(role, used.beyond(&counted));
+        }
         // Nobody's sum holds what broke off, but the whole is not the less unknown.
         let unheard = self.tell.broken_off() + self.memory.possibly_paid();
         self.record.usage.cost.partly_unknown |= unheard > 0;

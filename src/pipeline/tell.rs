@@ -1,10 +1,12 @@
 //! Telling listeners and the journal the same story.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::journal::{Entry, JournalError, RunDir};
-use crate::model::{EventSink, RunEvent, Warning};
+use crate::model::chat::Purpose;
+use crate::model::{EventSink, RunEvent, Usage, Warning};
 
 use super::PipelineError;
 
@@ -19,13 +21,16 @@ struct Inner {
     failed: Mutex<Option<JournalError>>,
     /// Calls that broke off and may have been charged.
     broken_off: AtomicU64,
+    /// What answers used, by role.
+    used: Mutex<BTreeMap<&'static str, Usage>>,
 }
 
 impl Teller {
     /// Passes everything to `listener`, and everything but passing activity to the journal.
     pub fn new(dir: RunDir, listener: EventSink) -> Self {
         let (failed, broken_off) = (Mutex::default(), AtomicU64::default());
-        Self(Arc::new(Inner { dir, listener, failed, broken_off }))
+        let used = Mutex::default();
+        Self(Arc::new(Inner { dir, listener, failed, broken_off, used }))
     }
 
     /// The sink for others.
@@ -65,6 +70,17 @@ impl Teller {
     /// How many there were since the beginning.
     pub fn broken_off(&self) -> u64 {
         self.0.broken_off.load(Ordering::SeqCst)
+    }
+
+    /// Counts an answer.
+    pub fn answered(&self, purpose: &Purpose, usage: Usage) {
+        let mut used = self.0.used.lock().unwrap_or_else(PoisonError::into_inner);
+        *used.entry(purpose.role()).or_default() += usage;
+    }
+
+    /// What answers used since the beginning, by role.
+    pub fn used(&self) -> BTreeMap<&'static str, Usage> {
+        self.0.used.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Tells of a warning.

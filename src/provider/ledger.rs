@@ -31,7 +31,7 @@ pub struct Ceilings {
     /// Of the whole run.
     pub run: Ceiling,
     /// Of each worker. Its tokens are counted by the worker itself, which knows when the next call would be
-    /// too much; here they only stand in for a price that is not known.
+    /// too much; here they stand in for a price that is not known, and bound what nobody counted.
     pub lane: Ceiling,
     /// Of those workers that have another one.
     pub own: BTreeMap<LaneId, Ceiling>,
@@ -182,17 +182,20 @@ impl Ledger {
     ) -> Result<Option<Reservation>, ProviderError> {
         let payer = payer(&request.purpose);
         let payer = payer.as_ref();
-        let lane = Ceiling { tokens: None, ..self.0.ceilings.of(payer) };
+        let lane = self.0.ceilings.of(payer);
         let bounds = [(Whose::Run, self.0.ceilings.run), (Whose::Lane, lane)];
         let is_work = payer.is_some() && request.tool_choice == ToolChoice::Auto;
         let mut accounts = self.lock();
         for (account, (whose, whole)) in accounts.of(payer).zip(bounds) {
             let ceiling = if is_work { whole.for_work() } else { whole };
+            // A worker counts its own tokens, but for those of calls that nobody counted.
+            let itself = matches!(whose, Whose::Lane) && account.held.tokens == 0;
+            let ceiling = if itself { Ceiling { tokens: None, ..ceiling } } else { ceiling };
             match account.fit(most, ceiling) {
                 Fit::Now => {}
                 Fit::Later => return Ok(None),
                 Fit::NoMoney => return Err(no_money(whose, whole, most, account)),
-                Fit::NoTokens => return Err(no_tokens(whole, most, account)),
+                Fit::NoTokens => return Err(no_tokens(whose, whole, most, account)),
             }
         }
         accounts.of(payer).for_each(|account| account.reserved.add(most));
@@ -237,14 +240,26 @@ fn no_money(whose: Whose, ceiling: Ceiling, most: Amount, account: &LedgerTotals
     ProviderError::new(ErrorClass::Budget, message)
 }
 
-fn no_tokens(ceiling: Ceiling, most: Amount, account: &LedgerTotals) -> ProviderError {
+fn no_tokens(
+    whose: Whose,
+    ceiling: Ceiling,
+    most: Amount,
+    account: &LedgerTotals,
+) -> ProviderError {
+    let (what, advice) = match whose {
+        Whose::Run => (REFUSES_TOKENS, "raise `--max-tokens`"),
+        Whose::Lane => (
+            "the worker's ceiling of ",
+            "begin a new run with a higher `--lane-tokens` or `max_tokens` of the lane",
+        ),
+    };
     let held = match account.held.tokens {
         0 => String::new(),
         held => format!(", up to {held} of calls that nobody counted"),
     };
     let message = format!(
-        "{REFUSES_TOKENS}{} tokens does not allow a call that may use {}: {} are used{held}; raise \
-         `--max-tokens` or lower the largest answer",
+        "{what}{} tokens does not allow a call that may use {}: {} are used{held}; {advice}, or lower the \
+         largest answer",
         ceiling.tokens.unwrap_or_default(),
         most.tokens,
         account.spent.tokens
@@ -288,8 +303,8 @@ impl Drop for Reservation {
     }
 }
 
-/// A provider whose calls are priced and counted in a ledger. It stands under the retries, so that
-/// every try is reserved by itself.
+/// A provider whose calls are counted in a ledger. It stands under the retries, so that every try is reserved by
+/// itself, and above whatever prices and records them: a call that waits for its reservation has not begun.
 pub struct Metered {
     inner: Arc<dyn Provider>,
     ledger: Ledger,
@@ -297,7 +312,7 @@ pub struct Metered {
 }
 
 impl Metered {
-    /// Counts the calls of `inner` in `ledger` at these prices.
+    /// Counts the calls of `inner` in `ledger`; these prices say what is to be set aside for them.
     pub fn new(inner: Arc<dyn Provider>, ledger: Ledger, pricing: Pricing) -> Self {
         Self { inner, ledger, pricing }
     }
@@ -354,10 +369,9 @@ impl Ask for Metered {
             () = cancel.cancelled() => return Err(ProviderError::cancelled()),
             reservation = self.ledger.reserve(request, most) => reservation?,
         };
-        let mut result = self.inner.call(request, sink, cancel).await;
-        match &mut result {
+        let result = self.inner.call(request, sink, cancel).await;
+        match &result {
             Ok(reply) => {
-                reply.usage.cost = self.pricing.cost(&request.model, &reply.usage);
                 let (spent, held) = counted(&reply.usage, most);
                 reservation.settle(spent, held);
             }
@@ -401,11 +415,17 @@ mod tests {
 
     use futures_util::future::join_all;
 
+    use super::super::Priced;
     use super::super::prices::Price;
     use super::super::testing::{Fake, Played, bad, good, request};
     use super::*;
 
     /// A dollar per million tokens: a token costs a millionth of a dollar.
+    fn priced(inner: Arc<dyn Provider>, ledger: Ledger, pricing: Pricing) -> Metered {
+        let inner = Arc::new(Priced::new(inner, pricing.clone()));
+        Metered::new(inner, ledger, pricing)
+    }
+
     fn pricing() -> Pricing {
         let price = Price { input: 1.0, output: 1.0, cache_read: None, cache_write: None };
         Pricing::new("p").with_price("m", price)
@@ -446,7 +466,7 @@ mod tests {
             assert_eq!(seen.totals().reserved.money, MicroUsd(most()));
             good(30, 12)
         });
-        let reply = ask(&Metered::new(fake, ledger.clone(), pricing())).await.unwrap();
+        let reply = ask(&priced(fake, ledger.clone(), pricing())).await.unwrap();
         assert_eq!(reply.usage.cost.known, MicroUsd(42));
         assert!(!reply.usage.cost.partly_unknown);
         let spent = Amount { money: MicroUsd(42), tokens: 42 };
@@ -459,7 +479,7 @@ mod tests {
         let fake =
             Fake::new(|_| Played { takes: Duration::from_secs(1), ..good(most() - 1000, 1000) });
         let ledger = money(5 * most() + most() / 2);
-        let metered = Metered::new(fake.clone(), ledger.clone(), pricing());
+        let metered = priced(fake.clone(), ledger.clone(), pricing());
         let results = join_all((0..20).map(|_| ask(&metered))).await;
         let good_ones = results.iter().filter(|result| result.is_ok()).count();
         assert_eq!((good_ones, fake.asked().len()), (5, 5));
@@ -470,7 +490,7 @@ mod tests {
         // Cheap calls all pass in the end, though not all could be reserved at once.
         let fake = Fake::new(|_| Played { takes: Duration::from_secs(1), ..good(1, 1) });
         let ledger = money(2 * most());
-        let metered = Metered::new(fake, ledger.clone(), pricing());
+        let metered = priced(fake, ledger.clone(), pricing());
         let results = join_all((0..20).map(|_| ask(&metered))).await;
         assert!(results.iter().all(Result::is_ok));
         assert_eq!(ledger.totals().spent.money, MicroUsd(40));
@@ -481,7 +501,7 @@ mod tests {
         let ledger = money(10 * most());
         let held = |ledger: &Ledger| ledger.totals().held.money.0 / most();
         let metered = |played: fn() -> Played| {
-            Metered::new(Fake::new(move |_| played()), ledger.clone(), pricing())
+            priced(Fake::new(move |_| played()), ledger.clone(), pricing())
         };
         ask(&metered(|| bad(ErrorClass::RateLimited))).await.unwrap_err();
         assert_eq!(held(&ledger), 0, "a refusal costs nothing");
@@ -509,13 +529,13 @@ mod tests {
     async fn an_unknown_price_is_refused_under_a_budget_and_unknown_without() {
         let fake = Fake::new(|_| good(1, 1));
         let ledger = money(u64::MAX);
-        let metered = Metered::new(fake.clone(), ledger, Pricing::new("local"));
+        let metered = priced(fake.clone(), ledger, Pricing::new("local"));
         let error = ask(&metered).await.unwrap_err();
         assert_eq!(error.class, ErrorClass::Budget);
         assert!(error.message.contains("price of m is unknown"), "{error}");
         assert!(error.message.contains("providers.local.prices"), "{error}");
         assert!(fake.asked().is_empty());
-        let metered = Metered::new(fake, Ledger::new(Ceilings::default()), Pricing::new("local"));
+        let metered = priced(fake, Ledger::new(Ceilings::default()), Pricing::new("local"));
         let cost = ask(&metered).await.unwrap().usage.cost;
         assert!(cost.partly_unknown, "{cost}");
     }
@@ -525,7 +545,7 @@ mod tests {
         let fake = Fake::new(|_| good(most() - 1000, 1000));
         let run = Ceiling { money: Some(MicroUsd(1)), ..tokens(2 * most() + most() / 2) };
         let ledger = Ledger::new(Ceilings { run, ..Ceilings::default() });
-        let metered = Metered::new(fake.clone(), ledger.clone(), Pricing::new("local"));
+        let metered = priced(fake.clone(), ledger.clone(), Pricing::new("local"));
         for _ in 0..2 {
             let cost = ask(&metered).await.unwrap().usage.cost;
             assert!(cost.partly_unknown, "it is unknown, and not 0: {cost}");
@@ -537,7 +557,7 @@ mod tests {
         // Answers that nobody counted keep all that they may have used.
         let run = tokens(2 * most());
         let ledger = Ledger::new(Ceilings { run, ..Ceilings::default() });
-        let metered = Metered::new(Fake::new(|_| good(0, 0)), ledger.clone(), pricing());
+        let metered = priced(Fake::new(|_| good(0, 0)), ledger.clone(), pricing());
         ask(&metered).await.unwrap();
         assert_eq!(ledger.totals().held.tokens, most());
     }
@@ -547,7 +567,7 @@ mod tests {
         let fake = Fake::new(|_| good(most() - 1000, 1000));
         let lane = Ceiling { money: Some(MicroUsd(2 * most())), tokens: None };
         let ledger = Ledger::new(Ceilings { lane, ..Ceilings::default() });
-        let metered = Metered::new(fake, ledger.clone(), pricing());
+        let metered = priced(fake, ledger.clone(), pricing());
         let of = |lane: &str| ModelRequest {
             purpose: Purpose::Worker { lane: LaneId::of(lane, 1), turn: 0 },
             ..request()
@@ -557,7 +577,7 @@ mod tests {
         assert!(error.message.contains("--lane-budget"), "{error}");
         put(&metered, &of("slow")).await.unwrap();
         put(&metered, &judge()).await.unwrap();
-        let unpriced = Metered::new(Fake::new(|_| good(1, 1)), ledger, Pricing::new("local"));
+        let unpriced = priced(Fake::new(|_| good(1, 1)), ledger, Pricing::new("local"));
         let error = put(&unpriced, &of("fast")).await.unwrap_err();
         assert!(error.message.contains("--lane-tokens"), "{error}");
         put(&unpriced, &judge()).await.unwrap();
@@ -570,7 +590,7 @@ mod tests {
             |n: u64| Ceiling { money: Some(MicroUsd(n * most() + most() / 2)), tokens: None };
         let own = BTreeMap::from([(LaneId::of("rich", 1), times(3))]);
         let ledger = Ledger::new(Ceilings { lane: times(1), own, ..Ceilings::default() });
-        let metered = Metered::new(fake, ledger, pricing());
+        let metered = priced(fake, ledger, pricing());
         let of =
             |lane: LaneId| ModelRequest { purpose: Purpose::Worker { lane, turn: 0 }, ..request() };
         for (lane, allowed) in [("rich", 3), ("poor", 1)] {
@@ -601,7 +621,7 @@ mod tests {
                 true => Ceilings { lane: ceiling, ..Ceilings::default() },
                 false => Ceilings { run: ceiling, ..Ceilings::default() },
             });
-            let metered = Metered::new(fake.clone(), ledger.clone(), pricing());
+            let metered = priced(fake.clone(), ledger.clone(), pricing());
             assert!(summary < most);
             let error = put(&metered, &request()).await.unwrap_err();
             assert_eq!(error.class, ErrorClass::Budget, "work leaves the reserve alone");
@@ -626,7 +646,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn waiting_for_money_can_be_cancelled() {
         let fake = Fake::new(|_| Played { takes: Duration::from_secs(60), ..good(1, 1) });
-        let metered = Metered::new(fake, money(most()), pricing());
+        let metered = priced(fake, money(most()), pricing());
         let cancel = CancellationToken::new();
         let (asking, mut ignore) = (judge(), |_| {});
         let waiting = metered.call(&asking, &mut ignore, &cancel);

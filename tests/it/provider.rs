@@ -10,7 +10,7 @@ use bakeoff::model::chat::{
 use bakeoff::model::{Cost, LaneId, MicroUsd, Wire};
 use bakeoff::provider::{
     Ceiling, Ceilings, Deadlines, Endpoint, ErrorClass, Ledger, Metered, OutputLimitField, Price,
-    Pricing, Provider, ProviderError, RateGate, RetryPolicy, Retrying, connect,
+    Priced, Pricing, Provider, ProviderError, RateGate, RetryPolicy, Retrying, connect,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -531,7 +531,8 @@ async fn a_retry_after_a_begun_answer_makes_the_cost_partly_unknown() {
         let run = Ceiling { money: Some(MicroUsd(1_000_000)), tokens: None };
         let ledger = Ledger::new(Ceilings { run, ..Ceilings::default() });
         let wire = connect(&endpoint(&server, wire)).unwrap();
-        let metered = Metered::new(wire, ledger.clone(), pricing.clone());
+        let priced = Arc::new(Priced::new(wire, pricing.clone()));
+        let metered = Metered::new(priced, ledger.clone(), pricing.clone());
         let provider = Retrying::new(Arc::new(metered), quick());
         let reply = ask(&provider).await.unwrap();
         assert_eq!(reply.usage.cost, Cost { known: MicroUsd(15), partly_unknown: charged });
@@ -567,10 +568,11 @@ async fn a_count_that_cannot_be_read_is_not_counted_and_costs_no_second_answer()
         let server = Server::scripted([counting(wire, &input, &output), good(wire)]);
         let run = Ceiling { money: Some(MicroUsd(1_000_000)), tokens: None };
         let ledger = Ledger::new(Ceilings { run, ..Ceilings::default() });
-        let metered = connect(&endpoint(&server, wire)).unwrap();
-        let metered = Metered::new(metered, ledger.clone(), pricing.clone());
+        let wire = connect(&endpoint(&server, wire)).unwrap();
+        let priced = Arc::new(Priced::new(wire, pricing.clone()));
+        let metered = Metered::new(priced, ledger.clone(), pricing.clone());
         let reply = ask(&Retrying::new(Arc::new(metered), quick())).await.unwrap();
-        let told = format!("{wire:?} {input} {output}: {:?}", reply.usage);
+        let told = format!("{input} {output}: {:?}", reply.usage);
         assert_eq!((reply.text().as_str(), server.requests().len()), ("done", 1), "{told}");
         assert_eq!((reply.usage.tokens(), reply.usage.cost), (0, Cost::UNKNOWN), "{told}");
         assert!(ledger.totals().held.money > MicroUsd(0), "what it may have cost is kept: {told}");
