@@ -215,8 +215,8 @@ impl Screen {
                     tell(&format!("{}: {}\n", card.id, line(&card.state.words())));
                 }
             }
-            // Only whoever started a command is told so.
-            Frame::Exit { .. } => {}
+            // Only whoever started a command is told so, or given so.
+            Frame::Exit { .. } | Frame::Bytes { .. } => {}
             Frame::Poured { open, lost } => self.pour.answered(open, lost),
             Frame::Refused { reason } => {
                 tell(&format!("{}\n", line(&reason)));

@@ -11,7 +11,7 @@ use super::pour::Pour;
 use super::running::{LATEST, find, with_others};
 use super::terminal::{self, Modes, Typed, Unseen, Way};
 use super::{CliError, Exit};
-use crate::control::{Frame, Request, Said, ShellAnswer, Speak, Wish, ask, shell};
+use crate::control::{Frame, Request, Said, ShellAnswer, Speak, Wish, ask, shell, text_as_bytes};
 use crate::jobs::{Input, Size};
 use crate::model::Card;
 use crate::model::printable::{block, line};
@@ -144,6 +144,8 @@ impl Args {
             terminal: self.pty.then(size),
             alone,
             detach: self.detach,
+            // A program in a pipe is read by another one; a terminal gets what is safe there.
+            bytes: !self.pty && !self.json && !std::io::stdout().is_terminal(),
         }
     }
 
@@ -253,6 +255,12 @@ impl View {
                     true => stream_stdout(text.as_bytes()),
                     false => stream_stdout(block(&text).as_bytes()),
                 };
+            }
+            Frame::Bytes { bytes } => {
+                let Some(bytes) = text_as_bytes(&bytes) else {
+                    return Err(CliError::internal("the engine sent what are no bytes"));
+                };
+                return stream_stdout(&bytes);
             }
             Frame::Dropped { bytes } => {
                 self.dropped += bytes;

@@ -84,6 +84,9 @@ pub struct Wish {
     /// a word.
     #[serde(default)]
     pub detach: bool,
+    /// What it writes is wanted as its bytes, as [`Frame::Bytes`], and not as the text that everybody sees.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bytes: bool,
 }
 
 /// The answer to a request.
@@ -156,6 +159,11 @@ pub enum Frame {
     Output {
         /// It.
         text: String,
+    },
+    /// What was written, as it is.
+    Bytes {
+        /// Each character is a byte, U+0000 to U+00FF.
+        bytes: String,
     },
     /// So many bytes of what was written are gone.
     Dropped {
@@ -231,11 +239,18 @@ pub(super) fn line_of(request: &Request) -> serde_json::Result<Vec<u8>> {
 
 /// Bytes as a text that every JSON string can hold, a character for each.
 pub fn bytes_as_text(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| char::from(*byte)).collect()
+    // What is ASCII is its own text.
+    match std::str::from_utf8(bytes).ok().filter(|text| text.is_ascii()) {
+        Some(text) => text.to_owned(),
+        None => bytes.iter().map(|byte| char::from(*byte)).collect(),
+    }
 }
 
 /// The bytes of such a text; `None` when it is none.
-pub(super) fn text_as_bytes(text: &str) -> Option<Vec<u8>> {
+pub fn text_as_bytes(text: &str) -> Option<Vec<u8>> {
+    if text.is_ascii() {
+        return Some(text.as_bytes().to_vec());
+    }
     text.chars().map(|one| u8::try_from(one).ok()).collect()
 }
 

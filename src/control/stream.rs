@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 
-use super::proto::{Frame, Reply, Said, line, text_as_bytes};
+use super::proto::{Frame, Reply, Said, bytes_as_text, line, text_as_bytes};
 use super::server::{Lines, next_line};
 use crate::jobs::{Handle, Input, Piece, Size};
 use crate::model::{CardState, Sender};
@@ -178,6 +178,7 @@ impl Shown<'_> {
         for piece in reading.pieces {
             let frame = match piece {
                 Piece::Text(text) => Frame::Output { text },
+                Piece::Bytes(bytes) => Frame::Bytes { bytes: bytes_as_text(&bytes) },
                 Piece::Dropped(bytes) => Frame::Dropped { bytes },
             };
             self.send(&frame).await?;

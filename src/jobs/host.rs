@@ -13,7 +13,7 @@ use super::entry::{Entry, JobEnd, JobView, lock};
 use super::handle::{Handle, Size};
 use super::keyboard::{Answers, Asker, Keyboard, terminal_size};
 use super::operate::JobHandle;
-use super::order::{JobLimits, Order};
+use super::order::{JobLimits, Order, Viewer};
 use super::scope::{RunScope, mint_token};
 use super::stamp::stamp;
 use super::table::{JobTable, Opening};
@@ -39,8 +39,8 @@ pub struct Command {
     pub terminal: Option<Size>,
     /// Whether nobody can answer when it asks for a secret.
     pub alone: bool,
-    /// Whether it waits for whoever holds [`HostJob::viewer`] to see what it writes.
-    pub viewed: bool,
+    /// Whether it waits for whoever holds [`HostJob::viewer`] to see what it writes, and what they get of it.
+    pub viewer: Viewer,
 }
 
 /// A workspace in which the operator's commands can run.
@@ -141,7 +141,7 @@ impl HostJobs {
             feed: command.terminal.map_or(Feed::Pipe, |size| Feed::Terminal(terminal_size(size))),
             keyboard: Some(Keyboard::new(asker, self.0.secrets.clone(), self.0.answers.clone())),
             alone: command.alone,
-            viewed: command.viewed,
+            viewer: command.viewer,
         };
         let order = Order { spec, lease: ground.lease(), label, by: 0, watch: None };
         let entry = self.0.table.start_open(launcher, order, opening)?;

@@ -261,6 +261,30 @@ fn all_output_comes_however_slowly_it_is_read_and_all_input_however_slowly_it_is
     stage.place.nothing_left("commands with much to say");
 }
 
+// contract R20 together: what is kept is text, what goes to a pipe is bytes
+#[test]
+fn who_reads_a_command_in_a_pipe_gets_its_bytes_and_others_its_text() {
+    let (stage, running) = Stage::at_work();
+    let mut input: Vec<u8> = (0..=255).collect();
+    input.extend(b"a\r\nb\x1b[2J\x1b]0;t\x07\x9b\xe2\x82");
+    input.extend((0..200_000).flat_map(|n: u32| n.wrapping_mul(2_654_435_761).to_be_bytes()));
+    let (code, out, told) = fed(&stage, "cat", &input);
+    assert!(code == Some(0) && out == input, "{code:?} {} {told}", out.len());
+    // A change with carriage returns can be applied from there.
+    stage.shell(&["--", "printf 'one\\r\\ntwo\\r\\n' > crlf.txt; git add -N crlf.txt"]).exits(0);
+    let diff = stage.shell(&["--no-input", "--", "git diff -- crlf.txt"]).exits(0);
+    assert!(diff.out.contains("+one\r\n+two\r\n"), "{:?}", diff.out);
+    // The same command, looked at by others, and as JSON.
+    let colours = "printf 'a\\r\\n\\033[2J\\033[31mred\\033[0m\\377\\n'";
+    let (_, out, _) = fed(&stage, colours, b"");
+    assert_eq!(out, b"a\r\n\x1b[2J\x1b[31mred\x1b[0m\xff\n");
+    let seen = stage.place.run(["attach", "shell#4"]).exits(0);
+    assert_eq!(seen.out, "a\nred\u{fffd}\n");
+    let json = stage.shell(&["--no-input", "--json", "--", colours]).exits(0).json();
+    assert_eq!(json["output"], "a\n\u{1b}[31mred\u{1b}[0m\u{fffd}\n");
+    stage.ends(running).exits(0);
+}
+
 #[test]
 fn a_viewer_that_is_gone_while_nothing_can_go_on_takes_its_command_along() {
     let (stage, running) = Stage::at_work();
