@@ -3,6 +3,7 @@
 //! `assemble` makes the real phases, `run` walks through them, `decide` is pure. Never here: rendering.
 
 mod adapters;
+mod alone;
 mod anew;
 mod applying;
 mod assemble;

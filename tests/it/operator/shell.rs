@@ -358,6 +358,36 @@ fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
     stage.place.nothing_left("commands that were ended");
 }
 
+// contract R18 together: what a program makes of ctrl-C is its own affair, and so is its exit status
+#[test]
+fn a_program_in_a_terminal_that_outlives_a_ctrl_c_ends_with_its_own_status() {
+    let (stage, running) = Stage::at_work();
+    let script = "trap 'echo caught' INT; echo up; read -r x || read -r x; exit 4";
+    stage.after("one", "write_file", json!({"path": "sub/go.sh", "content": script}));
+    for args in [&["--", "MODE=x", "sh", "sub/go.sh"][..], &["--dir", "sub", "--", "sh go.sh # so"]]
+    {
+        let args = [&["shell", "--lane", "one/1", "--pty"], args].concat();
+        let mut child = stage.place.bakeoff(args);
+        let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let (mut keys, mut out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut until = |word: &str| {
+            let (mut seen, mut byte) = (Vec::new(), [0]);
+            while !seen.ends_with(word.as_bytes()) {
+                std::io::Read::read_exact(&mut out, &mut byte).unwrap();
+                seen.push(byte[0]);
+            }
+        };
+        until("up\n");
+        keys.write_all(b"\x03").unwrap();
+        until("caught\n");
+        keys.write_all(b"x\n").unwrap();
+        std::io::copy(&mut out, &mut std::io::sink()).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(4));
+    }
+    stage.ends(running).exits(0);
+}
+
 /// Ctrl-Z and ctrl-\\ leave the terminal as it was before: ctrl-D ends what is typed into a program.
 fn is_suspended_and_quit(terminal: &Terminal) {
     let ends = |word: &str| {
