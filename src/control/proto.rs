@@ -136,6 +136,9 @@ pub enum Reply {
         /// What is put in is read as texts: lines, no bytes.
         #[serde(default)]
         texts: bool,
+        /// It has a terminal of its own.
+        #[serde(default)]
+        terminal: bool,
     },
     /// Nothing was done.
     Refused {
@@ -182,6 +185,11 @@ pub enum Frame {
         /// Why they were not taken, if they were lost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<String>,
+    },
+    /// What was put in was taken, and there is something to be said of it.
+    Note {
+        /// It.
+        text: String,
     },
     /// What was put in was not taken.
     Refused {

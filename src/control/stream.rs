@@ -45,7 +45,8 @@ pub(super) async fn show(
         // What has no terminal needs no size.
         let _ = handle.resize(size);
     }
-    let attached = Reply::Attached { card: handle.card(), texts: handle.takes_texts() };
+    let (texts, terminal) = (handle.takes_texts(), handle.has_terminal());
+    let attached = Reply::Attached { card: handle.card(), texts, terminal };
     writer.write_all(&line(&attached)?).await?;
     let (answer, mut answers) = mpsc::channel(8);
     let (inputs, waiting) = mpsc::channel(MOST_INPUTS);
@@ -131,10 +132,11 @@ async fn feed(
                 Err(reason) => Frame::Poured { open: false, lost: Some(reason) },
             }),
         };
-        if let Some(answer) = answer
-            && answers.send(answer).await.is_err()
-        {
-            return;
+        let note = handle.take_note().map(|text| Frame::Note { text });
+        for frame in note.into_iter().chain(answer) {
+            if answers.send(frame).await.is_err() {
+                return;
+            }
         }
     }
 }

@@ -156,6 +156,8 @@ pub(super) struct Entry {
     pub survivors: Mutex<Vec<String>>,
     /// The way to its input, when it has an open one.
     pub keyboard: Option<Keyboard>,
+    /// Whether it has a terminal.
+    pub terminal: bool,
     /// Whether nobody can answer when it asks for a secret.
     pub alone: bool,
     /// Why the engine ended it.

@@ -130,7 +130,8 @@ impl HostJobs {
             return Err("no command can run now: the run is ending, or has no sandbox".to_owned());
         };
         spec.token = scope.token().clone();
-        let label = clip(&printable::line(&command.script), MAX_LABEL).text;
+        let shown = printable::line(&command.script);
+        let label = clip(&self.0.secrets.hide(&shown), MAX_LABEL).text;
         let mounts = spec.mounts.clone();
         let asker = Asker {
             name: format!("{lane} {}: {}", command.dir, command.script),
@@ -139,7 +140,7 @@ impl HostJobs {
         };
         let opening = Opening {
             feed: command.terminal.map_or(Feed::Pipe, |size| Feed::Terminal(terminal_size(size))),
-            keyboard: Some(Keyboard::new(asker, self.0.secrets.clone(), self.0.answers.clone())),
+            keyboard: Some(Keyboard::new(asker, &self.0.secrets, self.0.answers.clone())),
             alone: command.alone,
             viewer: command.viewer,
         };

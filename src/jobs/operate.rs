@@ -138,6 +138,14 @@ impl Handle for JobHandle {
         .boxed()
     }
 
+    fn has_terminal(&self) -> bool {
+        self.entry.terminal
+    }
+
+    fn take_note(&self) -> Option<String> {
+        self.entry.keyboard.as_ref()?.take_note()
+    }
+
     fn resize(&self, size: Size) -> Result<(), String> {
         if self.entry.keyboard.is_none() {
             return Err(format!("{} has no terminal", self.entry.id));

@@ -116,8 +116,8 @@ impl JobTable {
         spec.limits.wall = self.0.limits.ceiling;
         let number = self.0.next.fetch_add(1, Ordering::SeqCst);
         let id = JobId::new(format!("{}#{number}", self.0.lane));
-        let secrets = self.0.secrets.clone();
         let Opening { feed, keyboard, alone, viewer } = opening;
+        let secrets = keyboard.as_ref().map_or(&self.0.secrets, Keyboard::secrets).clone();
         let backlog = match viewer {
             Viewer::Nobody => None,
             Viewer::Text => Some(Backlog::default()),
@@ -127,6 +127,7 @@ impl JobTable {
         let output = Output { ring: Ring::new(self.0.limits.output), watch, capture, backlog };
         let output = Arc::new(Mutex::new(output));
         let sink = self.sink(id.clone(), output.clone());
+        let terminal = matches!(feed, Feed::Terminal(_));
         let live = Live { feed, credit, ..Live::new(sink) };
         let process = launch.start_live(spec, live).map_err(|error| error.to_string())?;
         let process: Arc<dyn Process> = process.into();
@@ -143,6 +144,7 @@ impl JobTable {
             end: OnceLock::new(),
             survivors: Mutex::default(),
             keyboard,
+            terminal,
             alone,
             why: OnceLock::new(),
         });
@@ -236,7 +238,7 @@ impl JobTable {
         if !silent {
             notices.push_back(Notice::Ended {
                 id: entry.id.clone(),
-                label: entry.label.clone(),
+                label: self.0.secrets.hide(&entry.label).into_owned(),
                 state: entry.state(),
                 written,
                 watch,
@@ -303,7 +305,9 @@ impl JobTable {
 
     /// A job as lists show it.
     pub(super) fn view(&self, entry: &Entry) -> JobView {
-        entry.view(self.0.lane.as_str(), self.0.kind)
+        let view = entry.view(self.0.lane.as_str(), self.0.kind);
+        // A secret may have been known before, and become known since.
+        JobView { label: self.0.secrets.hide(&view.label).into_owned(), ..view }
     }
 
     /// Whose table it is.
@@ -321,14 +325,14 @@ impl JobTable {
         self.forget_old();
         let mut entries = lock(&self.0.entries).clone();
         entries.retain(|entry| entry.lease == *lease);
-        entries.iter().map(|entry| entry.view(self.0.lane.as_str(), self.0.kind)).collect()
+        entries.iter().map(|entry| self.view(entry)).collect()
     }
 
     /// A job of this table with what it wrote from `from` on. An end that is shown here is told by that.
     pub fn read(&self, id: &JobId, from: u64) -> Option<(JobView, Reading)> {
         self.forget_old();
         let entry = self.find(id)?;
-        let view = entry.view(self.0.lane.as_str(), self.0.kind);
+        let view = self.view(&entry);
         if !view.state.is_live() {
             self.told(&entry);
         }
@@ -456,10 +460,10 @@ impl JobTable {
     pub fn hand_over(&self, from: u32, to: u32) -> Vec<JobView> {
         let entries = lock(&self.0.entries).clone();
         let mine = entries.iter().filter(|entry| entry.by.load(Ordering::SeqCst) == from);
-        let (mut live, lane) = (Vec::new(), self.0.lane.as_str());
+        let mut live = Vec::new();
         for entry in mine {
             entry.by.store(to, Ordering::SeqCst);
-            live.extend(Some(entry.view(lane, self.0.kind)).filter(|view| view.state.is_live()));
+            live.extend(Some(self.view(entry)).filter(|view| view.state.is_live()));
         }
         live
     }

@@ -254,9 +254,12 @@ fn all_output_comes_however_slowly_it_is_read_and_all_input_however_slowly_it_is
     let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     ended(child).exits(125).says(&["standard input can't be read"]);
     // Nobody reads on.
-    let mut child = stage.child(&["shell", "--lane", "one/1", "--no-input", "--", "yes"]);
-    drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(141));
+    for args in [&["--", "yes"][..], &["--json", "--", "echo x"]] {
+        let args = [&["shell", "--lane", "one/1", "--no-input"], args].concat();
+        let mut child = stage.child(&args);
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(141));
+    }
     stage.ends(running).exits(0);
     stage.place.nothing_left("commands with much to say");
 }
@@ -505,7 +508,8 @@ fn a_detached_terminal_is_attached_to_answered_unseen_resized_and_left() {
     terminal.shows("left", |screen| screen.contains("left; it goes on\n"));
     assert_eq!(stage.listed(&[]), ["one/1", "shell#1", "two/1"]);
     let all = String::from_utf8(terminal.tmux(&["capture-pane", "-p", "-S", "-"]).stdout).unwrap();
-    assert!(all.contains("a typed line") && !all.contains("sesame"), "{all}");
+    assert!(!all.contains("sesame"), "{all}");
+    assert_eq!(all.matches("a typed line").count(), 2, "typed, and answered: {all}");
     drop(terminal);
     // Who looks on without a terminal sees the same, and so do all files of the run.
     stage.place.run(["stop", "shell#1"]).exits(0);
@@ -576,6 +580,26 @@ fn in_a_terminal_lines_are_shown_once_and_secrets_never() {
     terminal.shows("it runs", |screen| screen.contains("\nup\n"));
     terminal.key("C-c");
     terminal.shows("the program got it", |screen| screen.contains("\ncode 130\n"));
+    // However short it is, its command does not show it; that others would is said.
+    let pin = ask.replace("Password", "PIN").replace("[$w]", "[$w-$w]");
+    terminal.types("clear");
+    terminal.shows("cleared", |screen| !screen.contains("code 130"));
+    terminal.types(&format!("bakeoff shell --lane one/1 --pty -- '{pin}'; echo code $?"));
+    terminal.shows("the question", |screen| screen.contains("\nPIN:"));
+    stage.until_asks("shell#6");
+    terminal.types("417");
+    let screen = terminal.shows("its use", |screen| screen.contains("\ncode 0\n"));
+    assert!(screen.contains("\n[[masked]-[masked]]\n"), "{screen}");
+    let joined = screen.replace('\n', "");
+    assert!(
+        joined.contains("shorter than 4 characters: it is hidden in this command's output only")
+    );
+    let seen = stage.place.run(["attach", "shell#6"]).exits(0).prints(&["[[masked]-"]);
+    assert!(!seen.out.contains("417"), "{}", seen.out);
+    // What is known is hidden in titles, too.
+    stage.shell(&["--detach", "--", "echo open-sesame; exec sleep 1000"]).exits(0);
+    let listed = stage.place.run(["jobs"]).exits(0).prints(&["echo [masked]; exec"]);
+    assert!(!listed.out.contains("open-sesame"), "{}", listed.out);
     is_suspended_and_quit(&terminal);
     stage.ends(running).exits(0);
     // Its shell is of this place, too.
