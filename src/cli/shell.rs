@@ -22,7 +22,8 @@ use crate::model::printable::{block, line};
     after_help = "The words behind `--` are joined with blanks and given to /bin/sh. No worker is told of the command, and \
     what it changes is part of the lane's change. Ctrl-C ends it (with --pty it goes to the program), ctrl-] leaves it \
     running, ctrl-D ends its input. What is left or detached runs until the run ends; `bakeoff jobs`, `attach` and `stop` \
-    know it. Where nobody can answer (no terminal, CI=true, --no-input with --pty), a question for a password ends it.\n\n\
+    know it. Where nobody can answer (no terminal, CI=true), a question for a password ends it; with --no-input, and at the end \
+    of a file or a pipe, it reads the end of its input instead, and is ended when it waits on.\n\n\
     Exit status: the command's own; 128 and the number of a signal that ended it; 124 when its time was over; 125 when \
     bakeoff ended it or could not start it (no such run or lane, no sandbox, a directory elsewhere), or when input or \
     output of it was lost; 127 when there is no such command or directory; 141 when nobody reads the output; 0 when it \
