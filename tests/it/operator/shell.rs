@@ -264,7 +264,7 @@ fn all_output_comes_however_slowly_it_is_read_and_all_input_however_slowly_it_is
     stage.place.nothing_left("commands with much to say");
 }
 
-// contract R20 together: what is kept is text, what goes to a pipe is bytes
+// contract R20
 #[test]
 fn who_reads_a_command_in_a_pipe_gets_its_bytes_and_others_its_text() {
     let (stage, running) = Stage::at_work();
@@ -361,7 +361,7 @@ fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
     stage.place.nothing_left("commands that were ended");
 }
 
-// contract R18 together: what a program makes of ctrl-C is its own affair, and so is its exit status
+// contract R18
 #[test]
 fn a_program_in_a_terminal_that_outlives_a_ctrl_c_ends_with_its_own_status() {
     let (stage, running) = Stage::at_work();
