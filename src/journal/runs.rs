@@ -82,7 +82,7 @@ impl Runs {
         Ok(new)
     }
 
-    /// Finds a run by its id, the beginning or end of its id ([`LEAST`] characters or more), `latest`, or the path of
+    /// Finds a run by its id, the beginning or end of its id (4 characters or more), `latest`, or the path of
     /// its directory, wherever that was moved to.
     ///
     /// # Errors
