@@ -9,7 +9,7 @@ use super::context::Context;
 use super::output::{stream_stdout, tell, write_stdout};
 use super::pour::Pour;
 use super::running::{find, split_run, with_others};
-use super::terminal::{self, Modes, Typed, Unseen, Way};
+use super::terminal::{self, Echo, Modes, Typed, Unseen, Way};
 use super::{CliError, Exit};
 use crate::control::{ControlError, Follow, Frame, Said, Speak, attach};
 use crate::jobs::Input;
@@ -25,7 +25,9 @@ use crate::model::{Card, CardState};
     own (shell#1): `bakeoff jobs` lists them.\n\nOn a terminal the screen is cleared first. Typed lines go to the \
     standard input of what is attached to (to a worker: as steering, for its next turn); ctrl-D closes that input; \
     ctrl-] leaves, and so does ctrl-C: nothing is stopped by it. Where standard output is no terminal, what is written \
-    is streamed until its end."
+    is streamed until its end.\n\nExit code 0 at its end, however that came, and when it was left by ctrl-]; 2 where there \
+    is nothing of that id or no run that goes on; 6 when not all input came in, or the engine went away; 130 and 143 \
+    when a signal ended the view."
 )]
 pub struct Args {
     /// The run (the newest if left out), and the id
@@ -66,6 +68,7 @@ impl Args {
         let unseen = Unseen::new(Modes::set());
         watch_signals(events.clone())?;
         let texts = follow.takes_texts();
+        let echo = follow.has_terminal().then(Echo::default);
         listen(follow, events.clone());
         let (pour, pump) = Pour::new(false);
         let way = match unseen.is_terminal() {
@@ -75,7 +78,7 @@ impl Args {
         };
         read(way, events);
         let full = std::io::stdout().is_terminal();
-        let screen = Screen { speak, unseen, pour, full };
+        let screen = Screen { speak, unseen, echo, pour, full };
         screen.show(&card, &inbox)
     }
 }
@@ -141,6 +144,8 @@ pub(super) fn watch_signals(events: SyncSender<Event>) -> Result<(), CliError> {
 struct Screen {
     speak: Speak,
     unseen: Unseen,
+    /// What the terminal of what is shown shows once more.
+    echo: Option<Echo>,
     pour: Pour,
     /// Whether standard output is a terminal.
     full: bool,
@@ -203,6 +208,10 @@ impl Screen {
     fn frame(&mut self, frame: Frame) -> Result<Option<Exit>, CliError> {
         match frame {
             Frame::Output { text } => {
+                let text = match &mut self.echo {
+                    Some(echo) => echo.without(text),
+                    None => text,
+                };
                 // Nobody reads on: as with any program in a pipe that is the end.
                 if !stream_stdout(block(&text).as_bytes())? {
                     return Ok(Some(Exit::Done));
@@ -215,9 +224,10 @@ impl Screen {
                     tell(&format!("{}: {}\n", card.id, line(&card.state.words())));
                 }
             }
-            // Only whoever started a command is told so.
-            Frame::Exit { .. } => {}
+            // Only whoever started a command is told so, or given so.
+            Frame::Exit { .. } | Frame::Bytes { .. } => {}
             Frame::Poured { open, lost } => self.pour.answered(open, lost),
+            Frame::Note { text } => tell(&format!("{}\n", line(&text))),
             Frame::Refused { reason } => {
                 tell(&format!("{}\n", line(&reason)));
                 if !self.unseen.is_terminal() {
@@ -257,6 +267,12 @@ impl Screen {
 
     fn say(&mut self, input: Input) {
         let input = self.unseen.of(input);
+        if let Input::Submit { text } = &input
+            && self.unseen.is_terminal()
+            && let Some(echo) = &mut self.echo
+        {
+            echo.expect(text);
+        }
         // The end of the connection is told by its other half.
         let _ = self.speak.say(&Said::Input { input });
     }

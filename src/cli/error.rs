@@ -41,6 +41,7 @@ impl From<JournalError> for CliError {
     fn from(error: JournalError) -> Self {
         let exit = match &error {
             JournalError::UnknownRun { .. }
+            | JournalError::ShortRun { .. }
             | JournalError::Ambiguous { .. }
             | JournalError::Blank { .. }
             | JournalError::Live { .. } => Exit::Usage,

@@ -56,7 +56,8 @@ pub struct LaneFlags {
     /// The longest that the whole run may take, in seconds
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_seconds: Option<u64>,
-    /// Send a candidate that fails a gate back to its worker, up to N times (0: never)
+    /// Send a candidate that fails a gate back to its worker, up to N times (0: never; without this and without
+    /// `heal_rounds` in `[workers]`: 1)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub heal: Option<u32>,
     /// The most that each worker may spend, in US dollars

@@ -55,9 +55,14 @@ fn shown<'d>(diff: &'d [u8], terminal: bool, style: &Style) -> Cow<'d, [u8]> {
 
 /// Writes one JSON object to standard output.
 pub fn write_json(value: &impl Serialize) -> Result<(), CliError> {
+    stream_json(value).map(drop)
+}
+
+/// The same; false when nobody reads it.
+pub fn stream_json(value: &impl Serialize) -> Result<bool, CliError> {
     let mut bytes = serde_json::to_vec_pretty(value).map_err(CliError::internal)?;
     bytes.push(b'\n');
-    write_stdout(&bytes)
+    stream_stdout(&bytes)
 }
 
 /// Whether a path leads to something that is written to and never replaced: a device, a pipe.

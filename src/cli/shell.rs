@@ -6,12 +6,12 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use super::attach::{EVENTS, Event, listen, read, watch_signals};
 use super::context::Context;
-use super::output::{stream_stdout, tell, write_json};
+use super::output::{stream_json, stream_stdout, tell, write_json};
 use super::pour::Pour;
 use super::running::{LATEST, find, with_others};
-use super::terminal::{self, Modes, Typed, Unseen, Way};
+use super::terminal::{self, Echo, Modes, Typed, Unseen, Way};
 use super::{CliError, Exit};
-use crate::control::{Frame, Request, Said, ShellAnswer, Speak, Wish, ask, shell};
+use crate::control::{Frame, Request, Said, ShellAnswer, Speak, Wish, ask, shell, text_as_bytes};
 use crate::jobs::{Input, Size};
 use crate::model::Card;
 use crate::model::printable::{block, line};
@@ -22,9 +22,12 @@ use crate::model::printable::{block, line};
     after_help = "The words behind `--` are joined with blanks and given to /bin/sh. No worker is told of the command, and \
     what it changes is part of the lane's change. Ctrl-C ends it (with --pty it goes to the program), ctrl-] leaves it \
     running, ctrl-D ends its input. What is left or detached runs until the run ends; `bakeoff jobs`, `attach` and `stop` \
-    know it. Where nobody can answer (no terminal, CI=true, --no-input with --pty), a question for a password ends it.\n\n\
+    know it. Where nobody can answer (no terminal, CI=true), a question for a password ends it; with --no-input, and at the end \
+    of a file or a pipe, it reads the end of its input instead, and is ended when it waits on.\n\n\
     Exit status: the command's own; 128 and the number of a signal that ended it; 124 when its time was over; 125 when \
-    bakeoff ended it or could not start it, or when input or output of it was lost; 141 when nobody reads the output."
+    bakeoff ended it or could not start it (no such run or lane, no sandbox, a directory elsewhere), or when input or \
+    output of it was lost; 127 when there is no such command or directory; 141 when nobody reads the output; 0 when it \
+    was left or detached; 2 for a wrong option."
 )]
 pub struct Args {
     /// The run: its id, the beginning or end of its id, the path of its directory, or `latest`, the newest
@@ -144,13 +147,15 @@ impl Args {
             terminal: self.pty.then(size),
             alone,
             detach: self.detach,
+            // A program in a pipe is read by another one; a terminal gets what is safe there.
+            bytes: !self.pty && !self.json && !std::io::stdout().is_terminal(),
         }
     }
 
     /// Tells how it ended and ends the process with the command's own status.
     fn end(&self, seen: Seen) -> Result<Exit, CliError> {
         if self.json {
-            write_json(&serde_json::json!({
+            let read = stream_json(&serde_json::json!({
                 "version": 1,
                 "state": if seen.code.is_some() { "ended" } else { "left" },
                 "code": seen.code,
@@ -160,6 +165,9 @@ impl Args {
                 "input_lost": seen.lost,
                 "told": seen.told,
             }))?;
+            if !read {
+                std::process::exit(UNREAD);
+            }
         } else {
             if let Some(why) = &seen.why {
                 tell(&format!("bakeoff: {}\n", line(why)));
@@ -254,12 +262,19 @@ impl View {
                     false => stream_stdout(block(&text).as_bytes()),
                 };
             }
+            Frame::Bytes { bytes } => {
+                let Some(bytes) = text_as_bytes(&bytes) else {
+                    return Err(CliError::internal("the engine sent what are no bytes"));
+                };
+                return stream_stdout(&bytes);
+            }
             Frame::Dropped { bytes } => {
                 self.dropped += bytes;
                 tell(&format!("[{bytes} bytes of output are gone]\n"));
             }
             Frame::State { card } => self.unseen.follow(&card),
             Frame::Poured { open, lost } => self.pour.answered(open, lost),
+            Frame::Note { text } => tell(&format!("{}\n", line(&text))),
             Frame::Refused { reason } => tell(&format!("{}\n", line(&reason))),
             Frame::Ended { .. } | Frame::Exit { .. } => {}
         }
@@ -315,44 +330,4 @@ fn stop(run: &Path, id: &str) {
 
 fn gone() -> CliError {
     CliError::internal("the run's engine is gone; `bakeoff show` tells how it ended")
-}
-
-/// Lines that the operator's terminal has shown already, and the command's terminal shows once more.
-#[derive(Debug, Default)]
-struct Echo(String);
-
-impl Echo {
-    fn expect(&mut self, typed: &str) {
-        self.0 += typed;
-        self.0.push('\n');
-    }
-
-    /// What the command wrote besides.
-    fn without(&mut self, text: String) -> String {
-        let same = text.bytes().zip(self.0.bytes()).take_while(|(a, b)| a == b).count();
-        if same == text.len() || same == self.0.len() {
-            self.0.drain(..same);
-            return text[same..].to_owned();
-        }
-        // Its terminal is dark, or its program echoes in its own way.
-        self.0.clear();
-        text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_that_was_typed_is_shown_once() {
-        let mut echo = Echo::default();
-        echo.expect("ls é");
-        assert_eq!(echo.without("ls ".into()), "");
-        assert_eq!(echo.without("é\nfile\n".into()), "file\n");
-        assert_eq!(echo.without("more\n".into()), "more\n");
-        echo.expect("secret");
-        assert_eq!(echo.without("\nlogged in\n".into()), "\nlogged in\n");
-        assert_eq!(echo.without("secret\n".into()), "secret\n", "that was no echo");
-    }
 }

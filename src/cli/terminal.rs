@@ -104,6 +104,30 @@ impl Unseen {
     }
 }
 
+/// Lines that the operator's terminal has shown already, and the command's terminal shows once more.
+#[derive(Debug, Default)]
+pub struct Echo(String);
+
+impl Echo {
+    /// A line was typed.
+    pub fn expect(&mut self, typed: &str) {
+        self.0 += typed;
+        self.0.push('\n');
+    }
+
+    /// What the command wrote besides.
+    pub fn without(&mut self, text: String) -> String {
+        let same = text.bytes().zip(self.0.bytes()).take_while(|(a, b)| a == b).count();
+        if same == text.len() || same == self.0.len() {
+            self.0.drain(..same);
+            return text[same..].to_owned();
+        }
+        // Its terminal is dark, or its program echoes in its own way.
+        self.0.clear();
+        text
+    }
+}
+
 /// The size of standard output, if it is a terminal.
 pub fn size() -> Option<Size> {
     let size = tcgetwinsize(std::io::stdout()).ok()?;
@@ -218,5 +242,17 @@ mod tests {
         };
         assert_eq!(all("a\nb"), [submit("a"), submit("b"), Typed::Over]);
         assert_eq!(all(""), [Typed::Over]);
+    }
+
+    #[test]
+    fn a_line_that_was_typed_is_shown_once() {
+        let mut echo = Echo::default();
+        echo.expect("ls é");
+        assert_eq!(echo.without("ls ".into()), "");
+        assert_eq!(echo.without("é\nfile\n".into()), "file\n");
+        assert_eq!(echo.without("more\n".into()), "more\n");
+        echo.expect("secret");
+        assert_eq!(echo.without("\nlogged in\n".into()), "\nlogged in\n");
+        assert_eq!(echo.without("secret\n".into()), "secret\n", "that was no echo");
     }
 }

@@ -21,6 +21,7 @@ const STARTING: Duration = Duration::from_secs(60);
 pub struct Follow {
     stream: BufReader<UnixStream>,
     texts: bool,
+    terminal: bool,
 }
 
 /// The way in.
@@ -38,14 +39,14 @@ pub fn attach(
 ) -> Result<(Card, Follow, Speak), ControlError> {
     let request = Request::Attach { id: id.to_owned(), size };
     let mut stream = connect(run, &request, Some(PATIENCE))?;
-    let (card, texts) = match read(&mut stream)? {
-        Reply::Attached { card, texts } => (card, texts),
+    let (card, texts, terminal) = match read(&mut stream)? {
+        Reply::Attached { card, texts, terminal } => (card, texts, terminal),
         other => return Err(ControlError::Protocol(format!("{other:?} to attach"))),
     };
     // From here on it may be silent for as long as it likes.
     stream.get_ref().set_read_timeout(None)?;
     let speak = Speak(stream.get_ref().try_clone()?);
-    Ok((card, Follow { stream, texts }, speak))
+    Ok((card, Follow { stream, texts, terminal }, speak))
 }
 
 /// What became of a command of the operator's.
@@ -77,10 +78,10 @@ pub fn shell(run: &Path, wish: Wish) -> Result<ShellAnswer, ControlError> {
     let mut stream = connect(run, &Request::Shell { wish }, Some(STARTING))?;
     match read(&mut stream)? {
         Reply::Detached { card, told } => Ok(ShellAnswer::Detached { card, told }),
-        Reply::Attached { card, texts } => {
+        Reply::Attached { card, texts, terminal } => {
             stream.get_ref().set_read_timeout(None)?;
             let speak = Speak(stream.get_ref().try_clone()?);
-            Ok(ShellAnswer::Attached { card, follow: Follow { stream, texts }, speak })
+            Ok(ShellAnswer::Attached { card, follow: Follow { stream, texts, terminal }, speak })
         }
         other => Err(ControlError::Protocol(format!("{other:?} to a command"))),
     }
@@ -90,6 +91,11 @@ impl Follow {
     /// Whether what is put in is read as texts: lines, no bytes.
     pub fn takes_texts(&self) -> bool {
         self.texts
+    }
+
+    /// Whether it has a terminal of its own, which shows what is typed once more.
+    pub fn has_terminal(&self) -> bool {
+        self.terminal
     }
 
     /// Waits for the next frame; `None` when the engine is gone.

@@ -17,6 +17,8 @@ mod tests;
 
 pub use client::{ControlError, ask};
 pub use follow::{Follow, ShellAnswer, Speak, attach, shell};
-pub use proto::{Frame, MOST_POURED, PROTOCOL, Reply, Request, Said, Wish, bytes_as_text};
+pub use proto::{
+    Frame, MOST_POURED, PROTOCOL, Reply, Request, Said, Wish, bytes_as_text, text_as_bytes,
+};
 pub use server::{Control, Served};
 pub use snapshot::{LaneSnapshot, Snapshot, Watch};

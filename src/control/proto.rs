@@ -84,6 +84,9 @@ pub struct Wish {
     /// a word.
     #[serde(default)]
     pub detach: bool,
+    /// What it writes is wanted as its bytes, as [`Frame::Bytes`], and not as the text that everybody sees.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bytes: bool,
 }
 
 /// The answer to a request.
@@ -133,6 +136,9 @@ pub enum Reply {
         /// What is put in is read as texts: lines, no bytes.
         #[serde(default)]
         texts: bool,
+        /// It has a terminal of its own.
+        #[serde(default)]
+        terminal: bool,
     },
     /// Nothing was done.
     Refused {
@@ -157,6 +163,11 @@ pub enum Frame {
         /// It.
         text: String,
     },
+    /// What was written, as it is.
+    Bytes {
+        /// Each character is a byte, U+0000 to U+00FF.
+        bytes: String,
+    },
     /// So many bytes of what was written are gone.
     Dropped {
         /// How many.
@@ -174,6 +185,11 @@ pub enum Frame {
         /// Why they were not taken, if they were lost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<String>,
+    },
+    /// What was put in was taken, and there is something to be said of it.
+    Note {
+        /// It.
+        text: String,
     },
     /// What was put in was not taken.
     Refused {
@@ -231,11 +247,18 @@ pub(super) fn line_of(request: &Request) -> serde_json::Result<Vec<u8>> {
 
 /// Bytes as a text that every JSON string can hold, a character for each.
 pub fn bytes_as_text(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| char::from(*byte)).collect()
+    // What is ASCII is its own text.
+    match std::str::from_utf8(bytes).ok().filter(|text| text.is_ascii()) {
+        Some(text) => text.to_owned(),
+        None => bytes.iter().map(|byte| char::from(*byte)).collect(),
+    }
 }
 
 /// The bytes of such a text; `None` when it is none.
-pub(super) fn text_as_bytes(text: &str) -> Option<Vec<u8>> {
+pub fn text_as_bytes(text: &str) -> Option<Vec<u8>> {
+    if text.is_ascii() {
+        return Some(text.as_bytes().to_vec());
+    }
     text.chars().map(|one| u8::try_from(one).ok()).collect()
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
@@ -140,6 +141,10 @@ async fn serve(stream: UnixStream, served: &Served, sender: &Sender) -> std::io:
         },
         Err(_) => Err(format!("no request came within {} s", FIRST_LINE.as_secs())),
     };
+    if is_gone(lines.get_ref().as_ref()) {
+        // Who gave up was told that nothing was done.
+        return Ok(());
+    }
     let reply = match request {
         Ok(Request::Attach { id, size }) => match find(served, &id) {
             Ok(handle) => {
@@ -157,6 +162,13 @@ async fn serve(stream: UnixStream, served: &Served, sender: &Sender) -> std::io:
         Err(reason) => Reply::Refused { reason },
     };
     writer.write_all(&line(&reply)?).await
+}
+
+/// Whether nobody is at the other end any more, who could read an answer.
+fn is_gone(stream: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(stream, PollFlags::empty())];
+    let looked = poll(&mut fds, Some(&Timespec::default()));
+    looked.is_ok() && fds[0].revents().contains(PollFlags::HUP)
 }
 
 /// The next line; `None` for one that is too long. That is read to its end, or its sender would be told of a

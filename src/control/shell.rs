@@ -9,7 +9,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use super::proto::{Frame, Reply, Wish, line};
 use super::server::{Lines, Served};
 use super::stream::{self, Left};
-use crate::jobs::{Command, HostJob};
+use crate::jobs::{Command, HostJob, Viewer};
 use crate::model::Sender;
 
 /// Starts a command and shows it.
@@ -49,7 +49,7 @@ pub(super) async fn run(
 /// Starts it where that may take a while.
 async fn start(served: &Served, wish: Wish) -> Result<HostJob, String> {
     let host = served.host.clone();
-    let Wish { lane, script, dir, terminal, alone, detach } = wish;
+    let Wish { lane, script, dir, terminal, alone, detach, bytes } = wish;
     if script.trim().is_empty() {
         return Err("there is no command".to_owned());
     }
@@ -57,7 +57,12 @@ async fn start(served: &Served, wish: Wish) -> Result<HostJob, String> {
         Some(meant) => meant.to_string(),
         None => lane,
     });
-    let command = Command { script, dir, terminal, alone, viewed: !detach };
+    let viewer = match bytes {
+        _ if detach => Viewer::Nobody,
+        true => Viewer::Bytes,
+        false => Viewer::Text,
+    };
+    let command = Command { script, dir, terminal, alone, viewer };
     let started = tokio::task::spawn_blocking(move || host.start(lane.as_deref(), &command)).await;
     started.unwrap_or_else(|error| Err(format!("the command could not be started: {error}")))
 }

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 
-use super::proto::{Frame, Reply, Said, line, text_as_bytes};
+use super::proto::{Frame, Reply, Said, bytes_as_text, line, text_as_bytes};
 use super::server::{Lines, next_line};
 use crate::jobs::{Handle, Input, Piece, Size};
 use crate::model::{CardState, Sender};
@@ -45,7 +45,8 @@ pub(super) async fn show(
         // What has no terminal needs no size.
         let _ = handle.resize(size);
     }
-    let attached = Reply::Attached { card: handle.card(), texts: handle.takes_texts() };
+    let (texts, terminal) = (handle.takes_texts(), handle.has_terminal());
+    let attached = Reply::Attached { card: handle.card(), texts, terminal };
     writer.write_all(&line(&attached)?).await?;
     let (answer, mut answers) = mpsc::channel(8);
     let (inputs, waiting) = mpsc::channel(MOST_INPUTS);
@@ -131,10 +132,11 @@ async fn feed(
                 Err(reason) => Frame::Poured { open: false, lost: Some(reason) },
             }),
         };
-        if let Some(answer) = answer
-            && answers.send(answer).await.is_err()
-        {
-            return;
+        let note = handle.take_note().map(|text| Frame::Note { text });
+        for frame in note.into_iter().chain(answer) {
+            if answers.send(frame).await.is_err() {
+                return;
+            }
         }
     }
 }
@@ -178,6 +180,7 @@ impl Shown<'_> {
         for piece in reading.pieces {
             let frame = match piece {
                 Piece::Text(text) => Frame::Output { text },
+                Piece::Bytes(bytes) => Frame::Bytes { bytes: bytes_as_text(&bytes) },
                 Piece::Dropped(bytes) => Frame::Dropped { bytes },
             };
             self.send(&frame).await?;

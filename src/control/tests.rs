@@ -86,6 +86,25 @@ async fn what_is_live_is_listed_and_stopped_by_its_id_alone() {
     assert_eq!(refused, "nothing is called \"one/1#9\"; there are one/1, one/1#1");
 }
 
+/// One that gave up while the engine stood still was told that nothing was done.
+#[tokio::test]
+async fn what_somebody_asked_who_is_gone_is_not_done() {
+    use std::io::Write;
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::new(dir.path());
+    // On this thread nothing is served until it waits.
+    let mut gone =
+        std::os::unix::net::UnixStream::connect(dir.path().join("control.sock")).unwrap();
+    gone.write_all(b"{\"ask\":\"stop\",\"protocol\":1}\n").unwrap();
+    drop(gone);
+    for _ in 0..3 {
+        engine.ask(Request::Probe).await.unwrap();
+    }
+    assert!(!engine.served.stop.is_cancelled());
+    assert_eq!(engine.ask(Request::Stop { id: None }).await.unwrap(), Reply::Stopping);
+    assert!(engine.served.stop.is_cancelled());
+}
+
 /// More callers than are served at once, who say nothing, keep nobody out once they are gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crowd_that_has_gone_keeps_nobody_out() {

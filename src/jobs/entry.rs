@@ -156,6 +156,8 @@ pub(super) struct Entry {
     pub survivors: Mutex<Vec<String>>,
     /// The way to its input, when it has an open one.
     pub keyboard: Option<Keyboard>,
+    /// Whether it has a terminal.
+    pub terminal: bool,
     /// Whether nobody can answer when it asks for a secret.
     pub alone: bool,
     /// Why the engine ended it.
@@ -172,12 +174,24 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Adds a text, for which the job wrote `raw` bytes.
-    pub(super) fn push(&mut self, text: &str, raw: usize) {
+    /// Takes what the job wrote; gives the text that is kept of it by now.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> String {
+        let text = self.capture.take(bytes);
         self.ring.push(text.as_bytes());
         if let Some(backlog) = &mut self.backlog {
-            backlog.push(text, raw as u64);
+            backlog.push(bytes, &text);
         }
+        text
+    }
+
+    /// The job writes nothing more; gives the rest of the text.
+    pub(super) fn finish(&mut self) -> String {
+        let text = self.capture.finish();
+        self.ring.push(text.as_bytes());
+        if let Some(backlog) = &mut self.backlog {
+            backlog.finish(&text);
+        }
+        text
     }
 }
 

@@ -104,6 +104,11 @@ pub trait Handle: Send + Sync {
         false
     }
 
+    /// Whether it has a terminal of its own.
+    fn has_terminal(&self) -> bool {
+        false
+    }
+
     /// Puts bytes of a file or a pipe in as they are, and waits as long as too much waits already for being read.
     /// Gives whether it reads on: one that has closed its input, or ended, has no use for them.
     ///
@@ -114,6 +119,11 @@ pub trait Handle: Send + Sync {
         let refusal =
             format!("{id} takes no bytes: this {} was started without an input", kind.label());
         std::future::ready(Err(refusal)).boxed()
+    }
+
+    /// What whoever put something in is to be told of that, beside that it was taken; each is given once.
+    fn take_note(&self) -> Option<String> {
+        None
     }
 
     /// Tells it the size of the terminal that it is shown on.

@@ -13,7 +13,7 @@ use super::entry::{Entry, JobEnd, JobView, lock};
 use super::handle::{Handle, Size};
 use super::keyboard::{Answers, Asker, Keyboard, terminal_size};
 use super::operate::JobHandle;
-use super::order::{JobLimits, Order};
+use super::order::{JobLimits, Order, Viewer};
 use super::scope::{RunScope, mint_token};
 use super::stamp::stamp;
 use super::table::{JobTable, Opening};
@@ -39,8 +39,8 @@ pub struct Command {
     pub terminal: Option<Size>,
     /// Whether nobody can answer when it asks for a secret.
     pub alone: bool,
-    /// Whether it waits for whoever holds [`HostJob::viewer`] to see what it writes.
-    pub viewed: bool,
+    /// Whether it waits for whoever holds [`HostJob::viewer`] to see what it writes, and what they get of it.
+    pub viewer: Viewer,
 }
 
 /// A workspace in which the operator's commands can run.
@@ -130,7 +130,8 @@ impl HostJobs {
             return Err("no command can run now: the run is ending, or has no sandbox".to_owned());
         };
         spec.token = scope.token().clone();
-        let label = clip(&printable::line(&command.script), MAX_LABEL).text;
+        let shown = printable::line(&command.script);
+        let label = clip(&self.0.secrets.hide(&shown), MAX_LABEL).text;
         let mounts = spec.mounts.clone();
         let asker = Asker {
             name: format!("{lane} {}: {}", command.dir, command.script),
@@ -139,9 +140,9 @@ impl HostJobs {
         };
         let opening = Opening {
             feed: command.terminal.map_or(Feed::Pipe, |size| Feed::Terminal(terminal_size(size))),
-            keyboard: Some(Keyboard::new(asker, self.0.secrets.clone(), self.0.answers.clone())),
+            keyboard: Some(Keyboard::new(asker, &self.0.secrets, self.0.answers.clone())),
             alone: command.alone,
-            viewed: command.viewed,
+            viewer: command.viewer,
         };
         let order = Order { spec, lease: ground.lease(), label, by: 0, watch: None };
         let entry = self.0.table.start_open(launcher, order, opening)?;
@@ -164,6 +165,11 @@ impl HostJobs {
                 Err("no lane has a workspace now: it is there from a worker's beginning to its end"
                     .to_owned())
             }
+            None if attempts(&grounds, lane).count() > 1 => Err(format!(
+                "lane {} has several attempts, say which: {}",
+                lane.unwrap_or_default(),
+                attempts(&grounds, lane).collect::<Vec<_>>().join(", ")
+            )),
             None => Err(format!(
                 "lane {} has no workspace now; there are {}",
                 lane.unwrap_or_default(),
@@ -210,6 +216,15 @@ impl HostJobs {
         self.0.answers.clear();
         reaped
     }
+}
+
+/// The attempts of a lane that have a workspace, by its name.
+fn attempts<'g>(
+    grounds: &'g BTreeMap<String, Arc<dyn Ground>>,
+    lane: Option<&'g str>,
+) -> impl Iterator<Item = &'g str> {
+    let ids = grounds.keys().map(String::as_str);
+    ids.filter(move |id| id.split_once('/').map(|(name, _)| name) == lane && lane.is_some())
 }
 
 impl HostJob {
@@ -272,6 +287,28 @@ mod tests {
     async fn the_end_of_the_operator_s_command_leaves_no_notice() {
         assert_eq!(notices(CardKind::Job).await, 1, "a worker's own does (contract S13)");
         assert_eq!(notices(CardKind::Shell).await, 0);
+    }
+
+    #[test]
+    fn a_lane_with_several_attempts_is_told_from_one_without_a_workspace() {
+        struct Nothing;
+        impl Ground for Nothing {
+            fn lease(&self) -> LeaseId {
+                LeaseId::new("a")
+            }
+
+            fn job(&self, _: &Command) -> Result<JobSpec, String> {
+                Err("nothing".to_owned())
+            }
+        }
+        let jobs = HostJobs::new(Learnt::default(), CardSink::none());
+        let entrances =
+            ["w/1", "w/2", "x/1"].map(|id| jobs.enter(&LaneId::new(id), Arc::new(Nothing)));
+        let refused = |lane| jobs.ground(Some(lane)).map(drop).unwrap_err();
+        assert_eq!(refused("w"), "lane w has several attempts, say which: w/1, w/2");
+        assert!(refused("y").starts_with("lane y has no workspace now"));
+        assert!(jobs.ground(Some("w/2")).is_ok());
+        drop(entrances);
     }
 
     // contract R21 together: cleared at its end; what the masker knows is tested by a selftest

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::entry::lock;
 use super::handle::Input;
 use super::prompts::{Prompt, PromptKind};
-use crate::journal::Learnt;
+use crate::journal::{Learnt, MIN_LEARNT_BYTES};
 use crate::sandbox::{Feeding, InputState, Process, TerminalModes, TerminalSize};
 
 /// What an operator answered to questions for secrets, kept as long as the engine's run. Clones share it.
@@ -104,15 +104,32 @@ struct Typed {
     begun: bool,
     /// Questions for secrets that were answered.
     answered: Vec<String>,
+    /// Whether a secret was too short to be hidden elsewhere, and nobody was told so.
+    short: bool,
     /// The answer to the first of them. It is kept for other jobs when this one ends well.
     first: Option<Answer>,
 }
 
 impl Keyboard {
     /// The keyboard of a job of `asker`.
-    pub(super) fn new(asker: Asker, secrets: Learnt, answers: Answers) -> Self {
+    pub(super) fn new(asker: Asker, secrets: &Learnt, answers: Answers) -> Self {
         let (asks, typed) = Default::default();
-        Self { asker, secrets, answers, asks, typed }
+        Self { asker, secrets: secrets.of_one_command(), answers, asks, typed }
+    }
+
+    /// What is to be hidden in the job's output.
+    pub(super) fn secrets(&self) -> &Learnt {
+        &self.secrets
+    }
+
+    /// What its operator is to be told of what was typed; each is given once.
+    pub(super) fn take_note(&self) -> Option<String> {
+        std::mem::take(&mut lock(&self.typed).short).then(|| {
+            format!(
+                "what you typed is shorter than {MIN_LEARNT_BYTES} characters: it is hidden in this command's output \
+                 only, and not in other outputs and files"
+            )
+        })
     }
 
     /// What the job waits for an answer to.
@@ -193,7 +210,8 @@ impl Keyboard {
         let what = match input {
             Input::Close => {
                 // What was begun was handed on to the program as it is.
-                self.learn(std::mem::take(&mut lock(&self.typed).line))?;
+                let begun = std::mem::take(&mut lock(&self.typed).line);
+                self.learn(begun)?;
                 Feeding::Close
             }
             Input::Secret { text } => {
@@ -280,6 +298,8 @@ impl Keyboard {
     fn learn(&self, secret: String) -> Result<(), String> {
         let secret = SecretString::from(secret);
         if self.secrets.add(secret.expose_secret()) {
+            let length = secret.expose_secret().trim().len();
+            lock(&self.typed).short |= (1..MIN_LEARNT_BYTES).contains(&length);
             return Ok(());
         }
         Err("so many secrets were typed in this run that no further one can be masked: it was not given to the command"
@@ -397,7 +417,7 @@ mod tests {
     fn keyboard() -> (Keyboard, Learnt, Answers) {
         let (learnt, answers) = (Learnt::default(), Answers::default());
         let asker = asker("lane: ./go", false, 1);
-        (Keyboard::new(asker, learnt.clone(), answers.clone()), learnt, answers)
+        (Keyboard::new(asker, &learnt, answers.clone()), learnt, answers)
     }
 
     fn written(process: &Fake) -> Vec<(String, bool)> {
@@ -445,6 +465,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_short_secret_is_hidden_in_its_own_command_and_said_to_be_nowhere_else() {
+        // contract R19 in part: however short it is
+        let (keyboard, learnt, _) = keyboard();
+        let process = Fake::default();
+        for (line, told_of) in [("open-sesame", false), ("417", true), ("", false)] {
+            keyboard.put(&process, &told("PIN: ", 1), secret(line)).await.unwrap();
+            let note = keyboard.take_note();
+            assert_eq!(note.is_some(), told_of, "{line}: {note:?}");
+            assert!(keyboard.take_note().is_none(), "once");
+        }
+        assert_eq!(keyboard.secrets().hide("417 open-sesame"), "[masked] [masked]");
+        assert_eq!(learnt.hide("417 open-sesame"), "417 [masked]");
+    }
+
+    #[tokio::test]
     async fn a_secret_that_is_ended_in_parts_is_one() {
         // contract R19 in part: what is handed on without a line's end
         let (keyboard, learnt, _) = keyboard();
@@ -469,7 +504,7 @@ mod tests {
     async fn of_lines_that_nobody_types_one_answers_a_question_and_the_rest_is_data() {
         // contract R19 in part: only what answers a question is hidden
         let (learnt, answers) = (Learnt::default(), Answers::default());
-        let keyboard = Keyboard::new(asker("lane: ./go", true, 1), learnt.clone(), answers);
+        let keyboard = Keyboard::new(asker("lane: ./go", true, 1), &learnt, answers);
         let process = Fake::default();
         for (line, written) in [("first-one", 10), ("second-one", 10), ("third-one", 10)] {
             keyboard.put(&process, &told("Password: ", written), submit(line)).await.unwrap();
@@ -499,9 +534,8 @@ mod tests {
         let process = Fake::default();
         let words = "[sudo] password for ada: ";
         let prompt = Prompt::of(words, None).unwrap();
-        let job = |name: &str, files| {
-            Keyboard::new(asker(name, false, files), learnt.clone(), answers.clone())
-        };
+        let job =
+            |name: &str, files| Keyboard::new(asker(name, false, files), &learnt, answers.clone());
         let right = async || {
             let first = job("lane: ./go", 1);
             first.put(&process, &told(words, 1), secret("open-sesame")).await.unwrap();

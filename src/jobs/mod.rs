@@ -27,6 +27,7 @@ mod stamp;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;
+mod veil;
 mod watch;
 
 pub use board::{Board, Source};
@@ -35,7 +36,7 @@ pub use entry::{JobEnd, JobState, JobView};
 pub use handle::{Handle, Input, Size, StopReport};
 pub use host::{Command, Entrance, Ground, HostJob, HostJobs};
 pub use notice::{KillReport, Notice};
-pub use order::{JobLimits, Order};
+pub use order::{JobLimits, Order, Viewer};
 pub use prompts::{Prompt, PromptKind};
 pub use reap::{ReapJournal, Swept, sweep_journals};
 pub use ring::{Piece, Reading, Ring};

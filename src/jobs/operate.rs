@@ -111,7 +111,13 @@ impl Handle for JobHandle {
     }
 
     fn written_beyond(&self, offset: u64) -> BoxFuture<'_, ()> {
-        self.table.written_beyond(&self.entry, offset).boxed()
+        async move {
+            match self.viewer {
+                true => self.table.due(&self.entry).await,
+                false => self.table.written_beyond(&self.entry, offset).await,
+            }
+        }
+        .boxed()
     }
 
     fn feed_input<'a>(&'a self, input: Input, _: &'a Sender) -> BoxFuture<'a, Result<(), String>> {
@@ -132,6 +138,14 @@ impl Handle for JobHandle {
         .boxed()
     }
 
+    fn has_terminal(&self) -> bool {
+        self.entry.terminal
+    }
+
+    fn take_note(&self) -> Option<String> {
+        self.entry.keyboard.as_ref()?.take_note()
+    }
+
     fn resize(&self, size: Size) -> Result<(), String> {
         if self.entry.keyboard.is_none() {
             return Err(format!("{} has no terminal", self.entry.id));
@@ -140,5 +154,35 @@ impl Handle for JobHandle {
         // One that has just ended, or has no terminal, needs no size.
         tokio::spawn(async move { drop(entry.process.feed(size).await) });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::board::Board;
+    use super::super::book::JobBook;
+    use super::super::order::{JobLimits, Viewer};
+    use super::super::table::Opening;
+    use super::super::testing::{Pretend, order};
+    use super::*;
+    use crate::model::LaneId;
+
+    #[tokio::test]
+    async fn a_viewer_is_woken_by_what_leaves_no_text_until_all_of_it_is_allowed_again() {
+        let table = JobBook::new(JobLimits::default()).open(&LaneId::of("one", 1));
+        let opening = Opening { viewer: Viewer::Text, ..Opening::default() };
+        let entry = table.start_open(&Pretend::default(), order(), opening).unwrap();
+        let board = Board::default();
+        board.add(Arc::new(table.clone()));
+        let viewer = JobHandle::new(&table, entry.clone()).viewer();
+        let woken = || viewer.written_beyond(0).now_or_never().is_some();
+        assert!(!woken(), "nothing was written");
+        // More than may wait, of which no text is made: the job writes on when it is allowed again.
+        assert_eq!(lock(&entry.output).take(&[0; 1 << 20]), "");
+        assert!(woken() && viewer.read_from(0).pieces.is_empty());
+        assert!(woken() && viewer.read_from(0).pieces.is_empty(), "it is allowed by this one");
+        assert!(!woken());
+        let other = board.find("one/1#1").unwrap();
+        assert!(other.written_beyond(0).now_or_never().is_none(), "others wait for text");
     }
 }

@@ -47,6 +47,18 @@ pub struct Order {
     pub watch: Option<Watch>,
 }
 
+/// Who looks on from a job's beginning: the job waits for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Viewer {
+    /// Nobody, and it waits for nobody.
+    #[default]
+    Nobody,
+    /// Somebody who gets the text that everybody sees.
+    Text,
+    /// Somebody who gets its bytes.
+    Bytes,
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -86,7 +86,7 @@ mod tests {
     async fn the_answer_to_a_question_is_a_secret_and_the_rest_of_a_pipe_is_data() {
         let learnt = Learnt::default();
         let asker = Asker { name: "one/1: ./go".into(), stamp: Arc::new(|| None), alone: true };
-        let keyboard = Keyboard::new(asker, learnt.clone(), Answers::default());
+        let keyboard = Keyboard::new(asker, &learnt, Answers::default());
         let state = InputState { open: true, terminal: None, waiting: 0 };
         let told = |tail: &str, written| Told { tail: tail.to_owned(), written };
         let all = b"open-sesame\nrest \xff";

@@ -22,6 +22,8 @@ pub struct Reading {
 pub enum Piece {
     /// Output, broken UTF-8 replaced.
     Text(String),
+    /// Output as it was written.
+    Bytes(Vec<u8>),
     /// So many bytes are gone.
     Dropped(u64),
 }
@@ -95,6 +97,7 @@ impl Reading {
     pub fn text(&self) -> String {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
+            Piece::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             Piece::Dropped(bytes) => format!("\n[{bytes} bytes of output are gone]\n"),
         };
         self.pieces.iter().map(piece).collect()
@@ -195,6 +198,7 @@ mod tests {
             prop_assert_eq!(ring.kept(), all.len().min(limit));
             let counted = ring.read(from, true).pieces.iter().map(|piece| match piece {
                 Piece::Text(text) => text.len() as u64,
+                Piece::Bytes(bytes) => bytes.len() as u64,
                 Piece::Dropped(bytes) => *bytes,
             }).sum::<u64>();
             prop_assert_eq!(counted, (all.len() as u64).saturating_sub(from));

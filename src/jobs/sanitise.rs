@@ -51,7 +51,7 @@ impl Sanitiser {
         let mut out = String::with_capacity(bytes.len());
         let mut chunks = bytes.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
-            chunk.valid().chars().for_each(|c| self.step(c, &mut out));
+            self.valid(chunk.valid(), &mut out);
             let invalid = chunk.invalid();
             if chunks.peek().is_none() && is_unfinished(invalid) {
                 self.unfinished = invalid.to_vec();
@@ -60,6 +60,23 @@ impl Sanitiser {
             }
         }
         out
+    }
+
+    /// Takes characters, those that are plain in runs: most of most output is.
+    fn valid(&mut self, mut text: &str, out: &mut String) {
+        while !text.is_empty() {
+            let plain = match self.state {
+                State::Text => text.bytes().take_while(|byte| is_plain(*byte)).count(),
+                _ => 0,
+            };
+            let (run, rest) = text.split_at(plain);
+            out.push_str(run);
+            let mut others = rest.chars();
+            if let Some(c) = others.next() {
+                self.step(c, out);
+            }
+            text = others.as_str();
+        }
     }
 
     /// Nothing more comes: a character that was never finished is replaced.
@@ -128,6 +145,11 @@ impl Sanitiser {
         }
         State::Text
     }
+}
+
+/// Whether a byte is a character that stands for itself in any text.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\t' | b' '..=b'~')
 }
 
 /// Whether more bytes could make a character of these.

@@ -16,8 +16,9 @@ use super::capture::Capture;
 use super::entry::{Entry, JobEnd, JobView, Output, lock};
 use super::keyboard::Keyboard;
 use super::notice::{KillReport, Notice};
-use super::order::{JobLimits, Order};
+use super::order::{JobLimits, Order, Viewer};
 use super::ring::{Reading, Ring};
+use super::veil::Veil;
 use super::watch::Watch;
 use crate::journal::Learnt;
 use crate::model::{CardKind, CardSink, JobId, LaneId, LeaseId};
@@ -37,8 +38,8 @@ pub(super) struct Opening {
     pub keyboard: Option<Keyboard>,
     /// Whether nobody can answer when it asks for a secret.
     pub alone: bool,
-    /// Whether somebody looks on from the beginning: the job waits for them.
-    pub viewed: bool,
+    /// Who looks on from the beginning.
+    pub viewer: Viewer,
 }
 
 /// The background jobs of one owner. Clones share it.
@@ -115,13 +116,19 @@ impl JobTable {
         spec.limits.wall = self.0.limits.ceiling;
         let number = self.0.next.fetch_add(1, Ordering::SeqCst);
         let id = JobId::new(format!("{}#{number}", self.0.lane));
-        let capture = Capture::new(self.0.secrets.clone());
-        let Opening { feed, keyboard, alone, viewed } = opening;
-        let backlog = viewed.then(Backlog::default);
+        let Opening { feed, keyboard, alone, viewer } = opening;
+        let secrets = keyboard.as_ref().map_or(&self.0.secrets, Keyboard::secrets).clone();
+        let backlog = match viewer {
+            Viewer::Nobody => None,
+            Viewer::Text => Some(Backlog::default()),
+            Viewer::Bytes => Some(Backlog::of_bytes(Veil::new(secrets.clone()))),
+        };
+        let (capture, credit) = (Capture::new(secrets), backlog.as_ref().map(|_| WINDOW));
         let output = Output { ring: Ring::new(self.0.limits.output), watch, capture, backlog };
         let output = Arc::new(Mutex::new(output));
         let sink = self.sink(id.clone(), output.clone());
-        let live = Live { feed, credit: viewed.then_some(WINDOW), ..Live::new(sink) };
+        let terminal = matches!(feed, Feed::Terminal(_));
+        let live = Live { feed, credit, ..Live::new(sink) };
         let process = launch.start_live(spec, live).map_err(|error| error.to_string())?;
         let process: Arc<dyn Process> = process.into();
         let entry = Arc::new(Entry {
@@ -137,6 +144,7 @@ impl JobTable {
             end: OnceLock::new(),
             survivors: Mutex::default(),
             keyboard,
+            terminal,
             alone,
             why: OnceLock::new(),
         });
@@ -185,8 +193,7 @@ impl JobTable {
             let LiveEvent::Output(bytes) = event else { return };
             let lines = {
                 let output = &mut *lock(&output);
-                let text = output.capture.take(bytes);
-                output.push(&text, bytes.len());
+                let text = output.take(bytes);
                 let watch = output.watch.as_mut();
                 watch
                     .map(|one| one.take(text.as_bytes(), Instant::now().into_std()))
@@ -211,8 +218,7 @@ impl JobTable {
     fn complete(&self, entry: &Entry, ending: Result<JobExit, SandboxError>) {
         let (written, lines, watch) = {
             let output = &mut *lock(&entry.output);
-            let (text, now) = (output.capture.finish(), Instant::now().into_std());
-            output.push(&text, 0);
+            let (text, now) = (output.finish(), Instant::now().into_std());
             let Output { ring, watch, .. } = output;
             let mut lines = Vec::new();
             if let Some(watch) = watch {
@@ -232,7 +238,7 @@ impl JobTable {
         if !silent {
             notices.push_back(Notice::Ended {
                 id: entry.id.clone(),
-                label: entry.label.clone(),
+                label: self.0.secrets.hide(&entry.label).into_owned(),
                 state: entry.state(),
                 written,
                 watch,
@@ -299,7 +305,9 @@ impl JobTable {
 
     /// A job as lists show it.
     pub(super) fn view(&self, entry: &Entry) -> JobView {
-        entry.view(self.0.lane.as_str(), self.0.kind)
+        let view = entry.view(self.0.lane.as_str(), self.0.kind);
+        // A secret may have been known before, and become known since.
+        JobView { label: self.0.secrets.hide(&view.label).into_owned(), ..view }
     }
 
     /// Whose table it is.
@@ -317,14 +325,14 @@ impl JobTable {
         self.forget_old();
         let mut entries = lock(&self.0.entries).clone();
         entries.retain(|entry| entry.lease == *lease);
-        entries.iter().map(|entry| entry.view(self.0.lane.as_str(), self.0.kind)).collect()
+        entries.iter().map(|entry| self.view(entry)).collect()
     }
 
     /// A job of this table with what it wrote from `from` on. An end that is shown here is told by that.
     pub fn read(&self, id: &JobId, from: u64) -> Option<(JobView, Reading)> {
         self.forget_old();
         let entry = self.find(id)?;
-        let view = entry.view(self.0.lane.as_str(), self.0.kind);
+        let view = self.view(&entry);
         if !view.state.is_live() {
             self.told(&entry);
         }
@@ -343,6 +351,19 @@ impl JobTable {
         loop {
             let woken = self.0.wake.notified();
             if !entry.state().is_live() || lock(&entry.output).ring.written() > beyond {
+                return;
+            }
+            woken.await;
+        }
+    }
+
+    /// Waits until a job has ended, or has written something that its viewer has not read yet, or has read and not
+    /// allowed again: what was written need not have become text.
+    pub(super) async fn due(&self, entry: &Entry) {
+        loop {
+            let woken = self.0.wake.notified();
+            let due = lock(&entry.output).backlog.as_ref().is_none_or(Backlog::is_due);
+            if due || !entry.state().is_live() {
                 return;
             }
             woken.await;
@@ -439,10 +460,10 @@ impl JobTable {
     pub fn hand_over(&self, from: u32, to: u32) -> Vec<JobView> {
         let entries = lock(&self.0.entries).clone();
         let mine = entries.iter().filter(|entry| entry.by.load(Ordering::SeqCst) == from);
-        let (mut live, lane) = (Vec::new(), self.0.lane.as_str());
+        let mut live = Vec::new();
         for entry in mine {
             entry.by.store(to, Ordering::SeqCst);
-            live.extend(Some(entry.view(lane, self.0.kind)).filter(|view| view.state.is_live()));
+            live.extend(Some(self.view(entry)).filter(|view| view.state.is_live()));
         }
         live
     }

@@ -63,6 +63,16 @@ pub enum JournalError {
         /// What was asked for.
         asked: String,
     },
+    /// Too little of a run's id: a run that is meant by chance is none that was meant.
+    #[error(
+        "{asked:?} is too short for a run: give at least {least} characters of its id, as `bakeoff runs` lists it"
+    )]
+    ShortRun {
+        /// What was asked for.
+        asked: String,
+        /// What would do, in characters.
+        least: usize,
+    },
     /// More than one run of that name.
     #[error("{asked:?} matches {count} runs; give more of the id")]
     Ambiguous {

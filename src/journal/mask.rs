@@ -13,13 +13,15 @@ pub const MASK: &str = "[masked]";
 /// Shorter values are not masked: they would hit ordinary words.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// What an operator typed that is shorter than this is not hidden: it would hit ordinary words and numbers.
-const MIN_LEARNT_BYTES: usize = 4;
+/// What an operator typed that is shorter than this is hidden in the output of the command that asked for it, and
+/// nowhere else: it would hit ordinary words and numbers.
+pub const MIN_LEARNT_BYTES: usize = 4;
 
 /// So many values are hidden at most: each of them is looked for in all that is written.
 const MOST_LEARNT: usize = 64;
 
-/// Those shorter than this are not masked in files, whose paths and words they would hit.
+/// Those shorter than this are not masked in files: they would hit paths there, and the words by which a journal is read
+/// again (`pass`, `gate`, `told`).
 const MIN_LEARNT_IN_FILES: usize = 6;
 
 /// Replaces known secret values in everything that is written.
@@ -32,36 +34,49 @@ pub struct Masker {
 /// Secrets that an operator typed while the engine runs. Clones share them; they are wiped from memory when
 /// the last one goes.
 #[derive(Clone, Default)]
-pub struct Learnt(Arc<RwLock<Vec<SecretString>>>);
+pub struct Learnt {
+    all: Secrets,
+    /// Those too short to be hidden everywhere, for one command alone.
+    own: Option<Secrets>,
+}
+
+/// Values, the longest first.
+type Secrets = Arc<RwLock<Vec<SecretString>>>;
 
 impl Learnt {
-    /// Hides a value from now on, with and without the blanks at its ends. One shorter than 4 bytes is none. Whether
-    /// it could be taken: of values that are hidden there are 64 at most.
+    /// The same for one command and its output: what is learnt here is hidden here however short it is, and everywhere
+    /// else from 4 bytes on.
+    #[must_use]
+    pub fn of_one_command(&self) -> Self {
+        Self { all: self.all.clone(), own: Some(Secrets::default()) }
+    }
+
+    /// Hides a value from now on, with and without the blanks at its ends. One shorter than 4 bytes is none but for
+    /// [one command](Self::of_one_command), and blanks alone are none. Whether it could be taken: of values that are
+    /// hidden there are 64 at most.
     #[must_use]
     pub fn add(&self, secret: &str) -> bool {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let forms = [secret, secret.trim()];
-        for form in forms.into_iter().filter(|form| form.len() >= MIN_LEARNT_BYTES) {
-            if all.iter().any(|known| known.expose_secret() == form) {
-                continue;
-            }
-            if all.len() >= MOST_LEARNT {
-                return false;
-            }
-            all.push(form.into());
-        }
-        all.sort_by_key(|known| std::cmp::Reverse(known.expose_secret().len()));
-        true
+        let forms = [secret, secret.trim()].into_iter().filter(|form| !form.trim().is_empty());
+        forms.fold(true, |taken, form| {
+            let (long, own) = (form.len() >= MIN_LEARNT_BYTES, self.own.as_ref());
+            taken && if long { Some(&self.all) } else { own }.is_none_or(|among| keep(among, form))
+        })
     }
 
     /// Wipes them all.
     pub fn clear(&self) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
+        for among in self.parts() {
+            among.write().unwrap_or_else(PoisonError::into_inner).clear();
+        }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.parts().all(|among| among.read().unwrap_or_else(PoisonError::into_inner).is_empty())
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Secrets> {
+        std::iter::once(&self.all).chain(&self.own)
     }
 
     /// A text without them; borrows when there is none in it.
@@ -75,16 +90,19 @@ impl Learnt {
 
     /// Where secrets stand in `bytes`: ranges that don't overlap, in order.
     pub fn within(&self, bytes: &[u8]) -> Vec<(usize, usize)> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut found: Vec<(usize, usize)> = Vec::new();
-        for secret in all.iter().map(ExposeSecret::expose_secret) {
-            let places = escaped::find(bytes, secret).into_iter();
-            // The longest are looked for first: what lies in one of them is hidden already.
-            let free = |&(start, end): &(usize, usize)| {
-                found.iter().all(|&(from, to)| end <= from || to <= start)
-            };
-            let places: Vec<_> = places.filter(free).collect();
-            found.extend(places);
+        // What is hidden for one command alone is shorter than everything else.
+        for among in self.parts() {
+            let among = among.read().unwrap_or_else(PoisonError::into_inner);
+            for secret in among.iter().map(ExposeSecret::expose_secret) {
+                let places = escaped::find(bytes, secret).into_iter();
+                // The longest are looked for first: what lies in one of them is hidden already.
+                let free = |&(start, end): &(usize, usize)| {
+                    found.iter().all(|&(from, to)| end <= from || to <= start)
+                };
+                let places: Vec<_> = places.filter(free).collect();
+                found.extend(places);
+            }
         }
         found.sort_unstable();
         found
@@ -92,14 +110,31 @@ impl Learnt {
 
     /// How many bytes at the end of `bytes` may be the beginning of a secret.
     pub fn begun(&self, bytes: &[u8]) -> usize {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let begun = |secret: &SecretString| {
             let secret = secret.expose_secret().as_bytes();
             let part = secret.len().saturating_sub(1);
             (1..=part.min(bytes.len())).rev().find(|&length| bytes.ends_with(&secret[..length]))
         };
-        all.iter().filter_map(begun).max().unwrap_or(0)
+        let most = |among: &Secrets| {
+            let among = among.read().unwrap_or_else(PoisonError::into_inner);
+            among.iter().filter_map(begun).max()
+        };
+        self.parts().filter_map(most).max().unwrap_or(0)
     }
+}
+
+/// Adds a value, if it is not there; whether there was room for it.
+fn keep(among: &Secrets, form: &str) -> bool {
+    let mut among = among.write().unwrap_or_else(PoisonError::into_inner);
+    if among.iter().any(|known| known.expose_secret() == form) {
+        return true;
+    }
+    if among.len() >= MOST_LEARNT {
+        return false;
+    }
+    among.push(form.into());
+    among.sort_by_key(|known| std::cmp::Reverse(known.expose_secret().len()));
+    true
 }
 
 impl std::fmt::Debug for Learnt {
@@ -126,7 +161,7 @@ impl Masker {
 
     /// All that is to be masked, the longest first.
     fn all(&self) -> Vec<SecretString> {
-        let learnt = self.learnt.0.read().unwrap_or_else(PoisonError::into_inner);
+        let learnt = self.learnt.all.read().unwrap_or_else(PoisonError::into_inner);
         let long = learnt.iter().filter(|one| one.expose_secret().len() >= MIN_LEARNT_IN_FILES);
         let known = self.secrets.iter().map(|secret| SecretString::from(secret.as_str()));
         let mut all: Vec<SecretString> = known.chain(long.cloned()).collect();
@@ -249,6 +284,25 @@ mod tests {
         assert!(!format!("{masker:?} {learnt:?}").contains("hunter"));
         learnt.clear();
         assert_eq!(&*masker.mask(b"hunter2"), b"hunter2");
+    }
+
+    #[test]
+    fn what_is_short_is_hidden_for_its_own_command_alone() {
+        let masker = Masker::default();
+        let (one, other) = (masker.learnt().of_one_command(), masker.learnt().of_one_command());
+        for secret in ["7", "12 ", "open-sesame", " "] {
+            assert!(one.add(secret));
+        }
+        let text = "7 of 12 : open-sesame";
+        assert_eq!(one.hide(text), "[masked] of [masked]: [masked]");
+        assert_eq!(one.begun(b"x open"), 4);
+        for elsewhere in [&other, masker.learnt()] {
+            assert_eq!(elsewhere.hide(text), "7 of 12 : [masked]");
+        }
+        assert_eq!(&*masker.mask(text.as_bytes()), b"7 of 12 : [masked]");
+        masker.learnt().clear();
+        assert_eq!(one.hide("12 open-sesame"), "[masked]open-sesame", "its own goes with it");
+        assert!(!one.is_empty() && other.is_empty());
     }
 
     #[test]

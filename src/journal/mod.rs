@@ -21,7 +21,7 @@ mod sweep;
 pub use artifacts::Artifacts;
 pub use entry::{Checkpoint, Entry, JOURNAL_VERSION, LeftBehind};
 pub use error::JournalError;
-pub use mask::{Learnt, MASK, Masker};
+pub use mask::{Learnt, MASK, MIN_LEARNT_BYTES, Masker};
 pub use read::Read;
 pub use retire::OnDisk;
 pub use runs::{RunDir, RunSummary, Runs};

@@ -82,11 +82,11 @@ impl Runs {
         Ok(new)
     }
 
-    /// Finds a run by its id, the beginning or end of its id, `latest`, or the path of its directory,
-    /// wherever that was moved to.
+    /// Finds a run by its id, the beginning or end of its id (4 characters or more), `latest`, or the path of
+    /// its directory, wherever that was moved to.
     ///
     /// # Errors
-    /// When none or more than one matches.
+    /// When none or more than one matches, or so little of an id would do for one.
     pub fn find(&self, asked: &str) -> Result<RunDir, JournalError> {
         if asked.contains('/') {
             return self.at_path(Path::new(asked));
@@ -102,6 +102,9 @@ impl Runs {
         };
         match matching.as_slice() {
             [] => Err(unknown()),
+            _ if asked.chars().count() < LEAST => {
+                Err(JournalError::ShortRun { asked: asked.to_owned(), least: LEAST })
+            }
             [id] => RunDir::open(RunId::new(id), self.dir.join(id), Masker::default(), false),
             many => Err(JournalError::Ambiguous { asked: asked.to_owned(), count: many.len() }),
         }
@@ -159,6 +162,9 @@ impl Runs {
         Ok(ids)
     }
 }
+
+/// So many characters of an id are a name of its run, at least.
+const LEAST: usize = 4;
 
 /// What a run's directory is called until it is locked.
 pub(super) const COMING: &str = "new-";
@@ -408,6 +414,9 @@ mod tests {
         assert_eq!(runs.find(&id[id.len() - 6..]).unwrap().id(), second.id());
         assert_eq!(runs.find("latest").unwrap().id(), second.id());
         assert_eq!(runs.find(first.id().as_str()).unwrap().id(), first.id());
+        assert_eq!(runs.find(&id[id.len() - LEAST..]).unwrap().id(), second.id());
+        let short = runs.find(&id[id.len() - LEAST + 1..]).unwrap_err();
+        assert!(short.to_string().contains("give at least 4 characters"), "{short}");
         assert!(matches!(runs.find("nothing"), Err(JournalError::UnknownRun { .. })));
         assert!(matches!(first.record(), Err(JournalError::NoRecord { .. })));
     }

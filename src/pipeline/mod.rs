@@ -4,6 +4,7 @@
 
 mod adapters;
 mod alike;
+mod alone;
 mod anew;
 mod applying;
 mod assemble;

@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use super::adapters::GateProve;
+use super::alone::as_program;
 use crate::jobs::{Command, Ground};
 use crate::model::{GatePlan, LeaseId, RunToken};
 use crate::repo::Workspace;
@@ -60,7 +61,7 @@ impl Ground for LaneGround {
             // The table's owner stamps it.
             token: RunToken::new(""),
             label: "shell".to_owned(),
-            argv: argv(&command.script, &below(&workspace.path, &command.dir)?),
+            argv: argv(&script(command), &below(&workspace.path, &command.dir)?),
             env,
             cwd: workspace.path.clone(),
             mounts,
@@ -74,6 +75,12 @@ impl Ground for LaneGround {
             stdin: Vec::new(),
         })
     }
+}
+
+/// The script; a shell with a terminal becomes the program that it is, so that a ctrl-C is the program's alone.
+fn script(command: &Command) -> String {
+    let program = command.terminal.and_then(|_| as_program(&command.script));
+    program.unwrap_or_else(|| command.script.clone())
 }
 
 /// The command's words reach the shell as they are: nothing is put behind them, so that a comment at their end

@@ -96,6 +96,7 @@ impl Step {
             terminal: self.pty.then_some(Size { rows: 40, columns: 120 }),
             alone: self.alone,
             detach: self.detach,
+            bytes: false,
         };
         loop {
             if worker_waits(run) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bakeoff::jobs::{
-    Command, Ground, HostJob, HostJobs, Input, JobBook, JobLimits, Order, RunScope, Size,
+    Command, Ground, HostJob, HostJobs, Input, JobBook, JobLimits, Order, RunScope, Size, Viewer,
     mint_token,
 };
 use bakeoff::journal::Learnt;
@@ -55,7 +55,7 @@ impl Run {
             dir: String::new(),
             terminal,
             alone: false,
-            viewed: false,
+            viewer: Viewer::Nobody,
         }
     }
 
@@ -197,7 +197,7 @@ fn what_the_operator_leaves_running_is_no_worker_s_and_ends_with_the_run_unrepor
 fn what_others_look_at_is_not_left_and_too_many_are_refused_in_the_operator_s_words() {
     on(System::Here, || async {
         let run = Run::new().await;
-        let watched = Command { viewed: true, ..run.command("exec sleep 1000", false) };
+        let watched = Command { viewer: Viewer::Text, ..run.command("exec sleep 1000", false) };
         let watched = run.jobs.start(None, &watched).unwrap();
         let quick = run.start("true");
         over(&quick).await;

@@ -449,9 +449,47 @@ fn two_runs_at_once_are_apart_and_the_newest_is_meant() {
         "these go on",
         &one,
     ]);
-    stage.place.run(["stop", &one]).exits(0);
+    let too_short = stage.place.run(["jobs", &one[one.len() - 3..]]).exits(2);
+    too_short.says(&["is too short for a run: give at least 4 characters"]);
+    let end = &one[one.len() - 5..];
+    let too_short = stage.place.run(["stop", end]).exits(2);
+    too_short.says(&["is too short for a run that is to be stopped", "at least 6 characters"]);
+    stage.place.run(["stop", end, "one/1#1"]).exits(2).says(&["at least 6 characters"]);
+    assert_eq!(stage.listed(&[end]), ["one/1", "one/1#1", "two/1"], "it goes on");
+    stage.place.run(["stop", &one[one.len() - 6..]]).exits(0).prints(&["stopping"]);
     first.end().0.exits(130);
     stage.place.nothing_left("two runs");
+}
+
+#[test]
+fn a_word_that_names_a_worker_never_ends_a_run_whose_id_has_such_an_end() {
+    let stage = Stage::new();
+    let mut first = stage.start();
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    first.until(is("lane_began"));
+    let one = first.events[0]["run"].as_str().unwrap().to_owned();
+    // Lanes of the next run that are called as the end of the first one's id, and a short end of it.
+    let (short, long) = (one[one.len() - 2..].to_owned(), one[one.len() - 7..].to_owned());
+    let settings = stage.place.dir.join("config/bakeoff/config.toml");
+    let lanes = [&short, &long].map(|name| format!("[lanes.{name}]\nmodel = \"own:two\"\n"));
+    let settings = std::fs::read_to_string(settings).unwrap() + &lanes.concat();
+    stage.place.config(&settings);
+    let mut second = Running::start(stage.place.bakeoff(["run", "raise it again"]));
+    second.until(is("lane_began"));
+    let named = |name: &str| format!("{name}/1");
+    let stopped = stage.place.run(["stop", &short]).exits(0);
+    assert!(stopped.out.starts_with(&named(&short)), "{}", stopped.out);
+    let refused = stage.place.run(["stop", &long]).exits(2);
+    refused.says(&["is ambiguous, and nothing was stopped", &format!("bakeoff stop {one}")]);
+    assert!(stage.listed(&[]).contains(&named(&long)) && stage.listed(&[&one]).len() == 2);
+    // What has ended is not meant.
+    stage.place.run(["stop", &one]).exits(0);
+    first.end().0.exits(130);
+    let stopped = stage.place.run(["stop", &long]).exits(0);
+    assert!(stopped.out.starts_with(&named(&long)), "{}", stopped.out);
+    stage.place.run(["stop"]).exits(0);
+    second.end().0.exits(130);
+    stage.place.nothing_left("words for two things");
 }
 
 // contract C26 together: a snippet of a model's can't reach the socket, and no other user can

@@ -254,11 +254,38 @@ fn all_output_comes_however_slowly_it_is_read_and_all_input_however_slowly_it_is
     let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     ended(child).exits(125).says(&["standard input can't be read"]);
     // Nobody reads on.
-    let mut child = stage.child(&["shell", "--lane", "one/1", "--no-input", "--", "yes"]);
-    drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(141));
+    for args in [&["--", "yes"][..], &["--json", "--", "echo x"]] {
+        let args = [&["shell", "--lane", "one/1", "--no-input"], args].concat();
+        let mut child = stage.child(&args);
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(141));
+    }
     stage.ends(running).exits(0);
     stage.place.nothing_left("commands with much to say");
+}
+
+// contract R20
+#[test]
+fn who_reads_a_command_in_a_pipe_gets_its_bytes_and_others_its_text() {
+    let (stage, running) = Stage::at_work();
+    let mut input: Vec<u8> = (0..=255).collect();
+    input.extend(b"a\r\nb\x1b[2J\x1b]0;t\x07\x9b\xe2\x82");
+    input.extend((0..200_000).flat_map(|n: u32| n.wrapping_mul(2_654_435_761).to_be_bytes()));
+    let (code, out, told) = fed(&stage, "cat", &input);
+    assert!(code == Some(0) && out == input, "{code:?} {} {told}", out.len());
+    // A change with carriage returns can be applied from there.
+    stage.shell(&["--", "printf 'one\\r\\ntwo\\r\\n' > crlf.txt; git add -N crlf.txt"]).exits(0);
+    let diff = stage.shell(&["--no-input", "--", "git diff -- crlf.txt"]).exits(0);
+    assert!(diff.out.contains("+one\r\n+two\r\n"), "{:?}", diff.out);
+    // The same command, looked at by others, and as JSON.
+    let colours = "printf 'a\\r\\n\\033[2J\\033[31mred\\033[0m\\377\\n'";
+    let (_, out, _) = fed(&stage, colours, b"");
+    assert_eq!(out, b"a\r\n\x1b[2J\x1b[31mred\x1b[0m\xff\n");
+    let seen = stage.place.run(["attach", "shell#4"]).exits(0);
+    assert_eq!(seen.out, "a\nred\u{fffd}\n");
+    let json = stage.shell(&["--no-input", "--json", "--", colours]).exits(0).json();
+    assert_eq!(json["output"], "a\n\u{1b}[31mred\u{1b}[0m\u{fffd}\n");
+    stage.ends(running).exits(0);
 }
 
 #[test]
@@ -332,6 +359,36 @@ fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
     }
     stage.ends(running).exits(0);
     stage.place.nothing_left("commands that were ended");
+}
+
+// contract R18
+#[test]
+fn a_program_in_a_terminal_that_outlives_a_ctrl_c_ends_with_its_own_status() {
+    let (stage, running) = Stage::at_work();
+    let script = "trap 'echo caught' INT; echo up; read -r x || read -r x; exit 4";
+    stage.after("one", "write_file", json!({"path": "sub/go.sh", "content": script}));
+    for args in [&["--", "MODE=x", "sh", "sub/go.sh"][..], &["--dir", "sub", "--", "sh go.sh # so"]]
+    {
+        let args = [&["shell", "--lane", "one/1", "--pty"], args].concat();
+        let mut child = stage.place.bakeoff(args);
+        let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let (mut keys, mut out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut until = |word: &str| {
+            let (mut seen, mut byte) = (Vec::new(), [0]);
+            while !seen.ends_with(word.as_bytes()) {
+                std::io::Read::read_exact(&mut out, &mut byte).unwrap();
+                seen.push(byte[0]);
+            }
+        };
+        until("up\n");
+        keys.write_all(b"\x03").unwrap();
+        until("caught\n");
+        keys.write_all(b"x\n").unwrap();
+        std::io::copy(&mut out, &mut std::io::sink()).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(4));
+    }
+    stage.ends(running).exits(0);
 }
 
 /// Ctrl-Z and ctrl-\\ leave the terminal as it was before: ctrl-D ends what is typed into a program.
@@ -451,7 +508,8 @@ fn a_detached_terminal_is_attached_to_answered_unseen_resized_and_left() {
     terminal.shows("left", |screen| screen.contains("left; it goes on\n"));
     assert_eq!(stage.listed(&[]), ["one/1", "shell#1", "two/1"]);
     let all = String::from_utf8(terminal.tmux(&["capture-pane", "-p", "-S", "-"]).stdout).unwrap();
-    assert!(all.contains("a typed line") && !all.contains("sesame"), "{all}");
+    assert!(!all.contains("sesame"), "{all}");
+    assert_eq!(all.matches("a typed line").count(), 2, "typed, and answered: {all}");
     drop(terminal);
     // Who looks on without a terminal sees the same, and so do all files of the run.
     stage.place.run(["stop", "shell#1"]).exits(0);
@@ -522,6 +580,26 @@ fn in_a_terminal_lines_are_shown_once_and_secrets_never() {
     terminal.shows("it runs", |screen| screen.contains("\nup\n"));
     terminal.key("C-c");
     terminal.shows("the program got it", |screen| screen.contains("\ncode 130\n"));
+    // However short it is, its command does not show it; that others would is said.
+    let pin = ask.replace("Password", "PIN").replace("[$w]", "[$w-$w]");
+    terminal.types("clear");
+    terminal.shows("cleared", |screen| !screen.contains("code 130"));
+    terminal.types(&format!("bakeoff shell --lane one/1 --pty -- '{pin}'; echo code $?"));
+    terminal.shows("the question", |screen| screen.contains("\nPIN:"));
+    stage.until_asks("shell#6");
+    terminal.types("417");
+    let screen = terminal.shows("its use", |screen| screen.contains("\ncode 0\n"));
+    assert!(screen.contains("\n[[masked]-[masked]]\n"), "{screen}");
+    let joined = screen.replace('\n', "");
+    assert!(
+        joined.contains("shorter than 4 characters: it is hidden in this command's output only")
+    );
+    let seen = stage.place.run(["attach", "shell#6"]).exits(0).prints(&["[[masked]-"]);
+    assert!(!seen.out.contains("417"), "{}", seen.out);
+    // What is known is hidden in titles, too.
+    stage.shell(&["--detach", "--", "echo open-sesame; exec sleep 1000"]).exits(0);
+    let listed = stage.place.run(["jobs"]).exits(0).prints(&["echo [masked]; exec"]);
+    assert!(!listed.out.contains("open-sesame"), "{}", listed.out);
     is_suspended_and_quit(&terminal);
     stage.ends(running).exits(0);
     // Its shell is of this place, too.
