@@ -14,7 +14,7 @@ use crate::control::{Control, Served, Watch};
 use crate::jobs::{HostJobs, ReapJournal, sweep_journals};
 use crate::journal::{JournalError, Masker, RunDir};
 use crate::model::{CardSink, EventSink, Plan, RunRecord};
-use crate::pipeline::{Equipment, PipelineError, Stopped};
+use crate::pipeline::{Equipment, PipelineError, Stopped, own_words};
 use crate::sandbox::{Warden, WardenOptions};
 use crate::ui::Audience;
 use crate::worker::Floor;
@@ -179,5 +179,5 @@ pub fn masker(config: &Config, context: &Context) -> Masker {
     let hidden = hidden.filter_map(|header| header.value.as_ref());
     let hidden = hidden.map(|value| value.expose_secret().to_owned());
     let addresses = config.providers.values().flat_map(ProviderConfig::address_secrets);
-    Masker::new(keys.chain(hidden).chain(secret).chain(addresses))
+    Masker::new(keys.chain(hidden).chain(secret).chain(addresses)).sparing(&own_words(config))
 }

@@ -90,7 +90,8 @@ impl Args {
         }
         let read = dir.read_journal()?;
         let torn = dir.cut_torn_line(&read)?;
-        let (mut frame, mut memory) = Memory::of(&read, &dir, Recall::Completed)?;
+        let (frame, mut memory) = Memory::of(&read, &dir, Recall::Completed)?;
+        let mut frame = frame.restored(dir.masker())?;
         frame.plan.limits = self.limits(&frame)?;
         memory.raise(&frame.plan.limits)?;
         check_budget_of_begun(&frame.plan, &config)?;
@@ -115,7 +116,12 @@ impl Args {
     /// it from that is higher now, or was made so by a resume that did not come to its end.
     fn goes_on(&self, dir: &RunDir) -> Result<bool, CliError> {
         let left = || -> Result<bool, CliError> {
-            let (frame, mut memory) = Memory::of(&dir.read_journal()?, dir, Recall::Completed)?;
+            let read = dir.read_journal()?;
+            if let Some(reason) = dir.other_record(&read)? {
+                let path = dir.path().display().to_string();
+                return Err(JournalError::Corrupt { path, reason }.into());
+            }
+            let (frame, mut memory) = Memory::of(&read, dir, Recall::Completed)?;
             Ok(memory.raise(&self.limits(&frame)?)?)
         };
         left().map_err(|error| super::record::kept(error, dir))

@@ -1,5 +1,6 @@
 //! A directory of artifacts, each named by the SHA-256 of its bytes.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
@@ -40,9 +41,19 @@ impl Artifacts {
         name_of(&self.masker.mask(bytes))
     }
 
+    /// The same of a JSON document.
+    pub fn name_json(&self, document: &[u8]) -> ArtifactId {
+        name_of(&self.masker.mask_json(document))
+    }
+
+    /// The name that `bytes` have where nothing of them is masked.
+    pub fn plain_name(bytes: &[u8]) -> ArtifactId {
+        name_of(bytes)
+    }
+
     /// Whether `bytes` hold no secret, so that what is stored of them is all of them.
     pub fn keeps_whole(&self, bytes: &[u8]) -> bool {
-        matches!(self.masker.mask(bytes), std::borrow::Cow::Borrowed(_))
+        matches!(self.masker.mask(bytes), Cow::Borrowed(_))
     }
 
     /// Stores `bytes`, secrets masked, and gives their name.
@@ -50,7 +61,21 @@ impl Artifacts {
     /// # Errors
     /// When the disk refuses.
     pub fn put(&self, bytes: &[u8]) -> Result<ArtifactId, JournalError> {
-        let bytes = self.masker.mask(bytes);
+        self.store(self.masker.mask(bytes))
+    }
+
+    /// Stores a JSON document, whose form stays as it is whatever is masked of its texts, and gives its name; also
+    /// whether something was masked.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn put_json(&self, document: &[u8]) -> Result<(ArtifactId, bool), JournalError> {
+        let masked = self.masker.mask_json(document);
+        let is_masked = matches!(masked, Cow::Owned(_));
+        Ok((self.store(masked)?, is_masked))
+    }
+
+    fn store(&self, bytes: Cow<'_, [u8]>) -> Result<ArtifactId, JournalError> {
         let id = name_of(&bytes);
         let path = self.path(&id);
         if path.exists() {

@@ -23,9 +23,7 @@ impl RunDir {
         if read.torn > 0 {
             faults.push(format!("{JOURNAL}: its last line is torn"));
         }
-        if read.tied {
-            faults.extend(self.other_record(read)?);
-        }
+        faults.extend(self.other_record(read)?);
         Ok(faults)
     }
 
@@ -56,8 +54,14 @@ impl RunDir {
         Ok(())
     }
 
-    /// The journal names the record that was written last.
-    fn other_record(&self, read: &Read) -> Result<Option<String>, JournalError> {
+    /// What is wrong with the record: the journal names the one that was written last.
+    ///
+    /// # Errors
+    /// When the record can't be read.
+    pub fn other_record(&self, read: &Read) -> Result<Option<String>, JournalError> {
+        if !read.tied {
+            return Ok(None);
+        }
         let path = self.path().join(RECORD);
         let bytes = fs::read(&path).map_err(|error| JournalError::io("read", &path, error))?;
         let named = read.entries.iter().rev().find_map(|entry| match entry {

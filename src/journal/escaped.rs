@@ -105,12 +105,13 @@ fn not_own(text: &[u8], end: usize, secret: &str) -> usize {
         return 0;
     }
     let run = text[..end].iter().rev().take_while(|byte| **byte == b'\\').count();
-    // A quote that is escaped as often as the secret, or one that ends the text that the secret is in.
+    // A quote that is escaped as often as the secret, or one that ends the text that the secret is in. Where neither
+    // fits, it keeps one: what the quote stands in must not end there.
     let quote = |depth: u32| [(1 << depth) - 1, (1_usize << depth >> 1).saturating_sub(1)];
-    (0..8)
+    (1..8)
         .flat_map(|depth| quote(depth).map(|quote| (depth, quote)))
         .find_map(|(depth, quote)| ((own << depth) + quote == run).then_some(quote))
-        .unwrap_or(0)
+        .unwrap_or(run % 2)
 }
 
 /// The bytes of a character that may be escaped, behind its backslashes.

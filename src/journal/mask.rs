@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use bstr::ByteSlice;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{escaped, names};
@@ -20,6 +21,9 @@ pub const MIN_LEARNT_BYTES: usize = 4;
 /// So many values are hidden at most: each of them is looked for in all that is written.
 const MOST_LEARNT: usize = 64;
 
+/// So often what was masked is looked for.
+const MOST_TRIES: usize = 4096;
+
 /// Those shorter than this are not masked in files: they would hit paths there, and the words by which a journal is read
 /// again (`pass`, `gate`, `told`).
 const MIN_LEARNT_IN_FILES: usize = 6;
@@ -28,6 +32,8 @@ const MIN_LEARNT_IN_FILES: usize = 6;
 #[derive(Clone, Default)]
 pub struct Masker {
     secrets: Vec<String>,
+    /// Text that is no secret, and no part of it.
+    spared: Arc<str>,
     learnt: Learnt,
 }
 
@@ -151,7 +157,15 @@ impl Masker {
         // The longest first, so that a secret that holds another one is masked whole.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets.dedup();
-        Self { secrets, learnt: Learnt::default() }
+        Self { secrets, ..Self::default() }
+    }
+
+    /// The same without what stands in this text: words that anybody can read.
+    #[must_use]
+    pub fn sparing(mut self, text: &str) -> Self {
+        self.secrets.retain(|secret| !text.contains(secret));
+        self.spared = text.into();
+        self
     }
 
     /// The secrets that were learnt since: what is added there is masked here, too.
@@ -162,7 +176,10 @@ impl Masker {
     /// All that is to be masked, the longest first.
     fn all(&self) -> Vec<SecretString> {
         let learnt = self.learnt.all.read().unwrap_or_else(PoisonError::into_inner);
-        let long = learnt.iter().filter(|one| one.expose_secret().len() >= MIN_LEARNT_IN_FILES);
+        let long = learnt.iter().filter(|one| {
+            let one = one.expose_secret();
+            one.len() >= MIN_LEARNT_IN_FILES && !self.spared.contains(one)
+        });
         let known = self.secrets.iter().map(|secret| SecretString::from(secret.as_str()));
         let mut all: Vec<SecretString> = known.chain(long.cloned()).collect();
         all.sort_by_key(|secret| std::cmp::Reverse(secret.expose_secret().len()));
@@ -197,6 +214,35 @@ impl Masker {
             Cow::Borrowed(_) => None,
             Cow::Owned(masked) => Some(masked),
         }
+    }
+
+    /// A masked JSON document as it was, by trying what may stand in the masks' places: one of the secrets in all of them,
+    /// or a few secrets in a few of them.
+    pub fn unmasked(&self, document: &[u8], is_it: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+        let quoted = |secret: &SecretString| {
+            let quoted = serde_json::Value::from(secret.expose_secret()).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        };
+        let secrets: Vec<String> = self.all().iter().map(quoted).collect();
+        let parts: Vec<&[u8]> = document.split_str(MASK).collect();
+        let with = |choice: &[usize]| {
+            let mut out = parts[0].to_vec();
+            for (part, secret) in parts[1..].iter().zip(choice) {
+                out.extend_from_slice(secrets[*secret].as_bytes());
+                out.extend_from_slice(part);
+            }
+            Some(out).filter(|bytes| is_it(bytes))
+        };
+        let places = parts.len() - 1;
+        let same = (0..secrets.len()).find_map(|secret| with(&vec![secret; places]));
+        let few = u32::try_from(places).ok().and_then(|places| secrets.len().checked_pow(places));
+        let few = few.filter(|count| *count <= MOST_TRIES).unwrap_or(0);
+        same.or_else(|| {
+            (0..few).find_map(|number| {
+                let digit = |place: usize| number / secrets.len().pow(place as u32) % secrets.len();
+                with(&(0..places).map(digit).collect::<Vec<_>>())
+            })
+        })
     }
 
     /// Masks the secrets in the texts of a JSON document, whose form stays as it is even where a
@@ -248,6 +294,22 @@ mod tests {
         let masker = Masker::new(["sk-12345678".into(), "sk-12345678-long".into(), "ab".into()]);
         assert_eq!(&*masker.mask(b"x sk-12345678-long ab sk-12345678"), b"x [masked] ab [masked]");
         assert!(!format!("{masker:?}").contains("sk-"));
+    }
+
+    #[test]
+    fn what_was_masked_is_found_again_by_who_knows_it() {
+        let masker = Masker::new(["first\"secret".to_owned(), "second-secret".to_owned()]);
+        for text in
+            ["first\"secret", "a second-secret b", "second-secret, first\"secret, second-secret"]
+        {
+            let document = serde_json::to_vec(&serde_json::json!({ "text": text })).unwrap();
+            let masked = masker.mask_json(&document).into_owned();
+            assert_ne!(masked, document);
+            let is_it = |bytes: &[u8]| bytes == document;
+            assert_eq!(masker.unmasked(&masked, is_it), Some(document.clone()), "{text}");
+            assert_eq!(Masker::new(["another-one".to_owned()]).unmasked(&masked, is_it), None);
+            assert_eq!(Masker::default().unmasked(&masked, is_it), None);
+        }
     }
 
     #[test]

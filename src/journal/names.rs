@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::model::address;
 
-/// How a part of a name ends that says that the value is a secret, whatever else the name says.
-const SECRETS: [&str; 14] = [
+/// How a part of a name ends that says that the value is a secret, unless the name goes on to something else.
+const ENDINGS: [&str; 13] = [
     "KEY",
     "KEYS",
     "TOKEN",
@@ -21,11 +21,13 @@ const SECRETS: [&str; 14] = [
     "CREDENTIAL",
     "CREDENTIALS",
     "CREDS",
-    "COOKIE",
 ];
 
-/// Whole parts that say so unless the name goes on to something else, as in `SSH_AUTH_SOCK`.
-const SHORT: [&str; 16] = [
+/// Words that end so and say nothing.
+const OTHER_WORDS: [&str; 6] = ["MONKEY", "TURKEY", "DONKEY", "HOCKEY", "JOCKEY", "HOTKEY"];
+
+/// Whole parts that say so, likewise.
+const WORDS: [&str; 17] = [
     "PASS",
     "SSHPASS",
     "PGPASS",
@@ -41,13 +43,78 @@ const SHORT: [&str; 16] = [
     "PSK",
     "DSN",
     "SAS",
+    "COOKIE",
     "WEBHOOK",
 ];
 
-/// Last parts of names that are about a secret, and don't hold it.
-const ABOUT: [&str; 15] = [
-    "SOCK", "SOCKET", "FILE", "PATH", "DIR", "TYPE", "METHOD", "MODE", "HOST", "PORT", "USER",
-    "USERNAME", "ENABLED", "TIMEOUT", "PROVIDER",
+/// Last parts of names that are about a secret, and don't hold it: `SSH_AUTH_SOCK`, `API_KEY_HEADER`.
+const ABOUT: [&str; 48] = [
+    "SOCK",
+    "SOCKET",
+    "FILE",
+    "PATH",
+    "DIR",
+    "TYPE",
+    "METHOD",
+    "MODE",
+    "HOST",
+    "PORT",
+    "USER",
+    "USERNAME",
+    "ENABLED",
+    "TIMEOUT",
+    "PROVIDER",
+    "DOMAIN",
+    "NAME",
+    "ALGORITHM",
+    "ALG",
+    "BACKEND",
+    "HEADER",
+    "REALM",
+    "ISSUER",
+    "AUDIENCE",
+    "SCOPE",
+    "SCOPES",
+    "EXPIRY",
+    "EXPIRES",
+    "TTL",
+    "LENGTH",
+    "MIN",
+    "MAX",
+    "COUNT",
+    "VERSION",
+    "ENDPOINT",
+    "REGION",
+    "CLASS",
+    "HASHER",
+    "POLICY",
+    "PREFIX",
+    "FORMAT",
+    "STORE",
+    "LIFETIME",
+    "ROTATION",
+    "MANAGER",
+    "SECURE",
+    "SAMESITE",
+    "URI",
+];
+
+/// Values that stand in for a secret in examples and trials, and are ordinary words elsewhere.
+const PLACEHOLDERS: [&str; 14] = [
+    "password",
+    "passw0rd",
+    "postgres",
+    "postgresql",
+    "changeme",
+    "change-me",
+    "placeholder",
+    "localhost",
+    "development",
+    "production",
+    "disabled",
+    "undefined",
+    "not-needed",
+    "no-key-required",
 ];
 
 /// Whole names that are known to hold no secret.
@@ -63,22 +130,31 @@ pub(super) fn names_secret(variable: &str) -> bool {
     let parts = upper.split(['_', '-', '.']);
     let parts: Vec<&str> =
         parts.map(|part| part.trim_end_matches(|one: char| one.is_ascii_digit())).collect();
-    let is_about = parts.last().is_some_and(|last| ABOUT.contains(last));
+    // The address of a webhook is all that it takes to call it.
+    let is_about = parts
+        .last()
+        .is_some_and(|last| ABOUT.contains(last) || *last == "URL" && !parts.contains(&"WEBHOOK"));
     let says = |part: &&str| {
-        SECRETS.iter().any(|word| part.ends_with(word)) || (!is_about && SHORT.contains(part))
+        let ends = ENDINGS.iter().any(|word| part.ends_with(word)) && !OTHER_WORDS.contains(part);
+        ends || WORDS.contains(part)
     };
-    parts.iter().any(says)
+    !is_about && parts.iter().any(says)
 }
 
 /// What of a variable's value is secret: all of it where the name says so, unless it is the path of something
 /// that is there; else the passwords of addresses in it.
 pub(super) fn secrets_of(name: &str, value: &str) -> Vec<String> {
     let mut secrets = address::passwords(value);
+    secrets.retain(|secret| !is_placeholder(secret));
     let path = Path::new(value);
-    if names_secret(name) && !(path.is_absolute() && path.exists()) {
+    if names_secret(name) && !(path.is_absolute() && path.exists()) && !is_placeholder(value) {
         secrets.push(value.to_owned());
     }
     secrets
+}
+
+fn is_placeholder(value: &str) -> bool {
+    PLACEHOLDERS.iter().any(|known| value.eq_ignore_ascii_case(known))
 }
 
 #[cfg(test)]
@@ -126,6 +202,16 @@ mod tests {
             "BYPASS",
             "AUTHOR",
             "NPM_AUTH_TYPE",
+            "COOKIE_DOMAIN",
+            "SESSION_COOKIE_NAME",
+            "AUTH0_DOMAIN",
+            "AUTH_URL",
+            "AUTH_BACKEND",
+            "JWT_ALGORITHM",
+            "TOKEN_TYPE",
+            "API_KEY_HEADER",
+            "KEY_FILE",
+            "MONKEY",
             "",
         ] {
             assert!(!names_secret(name), "{name}");
@@ -141,6 +227,8 @@ mod tests {
             ("DATABASE_URL", "postgres://me:hunter22@db/x", &["hunter22"]),
             ("HTTPS_PROXY", "http://me:p%40ss@proxy:1", &["p%40ss", "p@ss"]),
             ("PYTHONPATH", "/usr/lib", &[]),
+            ("DATABASE_URL", "postgres://app:password@db/x", &[]),
+            ("DB_PASSWORD", "Postgres", &[]),
             ("GOOGLE_APPLICATION_CREDENTIALS", path, &[]),
             ("GOOGLE_CREDENTIALS", "/no/such/file", &["/no/such/file"]),
         ] {

@@ -113,6 +113,11 @@ pub struct Judges {
 }
 
 impl Judges {
+    /// The built-in definitions as they are written.
+    pub fn embedded_texts() -> impl Iterator<Item = &'static str> {
+        EMBEDDED.files().filter_map(|file| file.contents_utf8())
+    }
+
     /// The built-in judges, and those of `layers` over them; a later layer wins.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use super::prior::earlier;
 use super::run::Given;
 use super::{Commission, Equipment, PipelineError, Survey};
 use crate::config::{Config, content_hash};
-use crate::journal::{Artifacts, Entry, JournalError, Read, RunDir};
+use crate::journal::{Artifacts, Entry, JournalError, Masker, Read, RunDir};
 use crate::model::{ArtifactId, BaseRecord, Family, Plan, RunKind, TreeId, Wire};
 use crate::prompt::Instructions;
 
@@ -71,6 +71,9 @@ pub struct Frame {
     pub(super) layers: Vec<LayerFiles>,
     given: Vec<KeptDiff>,
     providers: BTreeMap<String, KeptProvider>,
+    /// Where something of this was masked: the SHA-256 of what it was, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    whole: Option<ArtifactId>,
 }
 
 impl Frame {
@@ -111,6 +114,7 @@ impl Frame {
             layers: layer_files(survey, &equipment.user, equipment.trusted)?,
             given: keep(&commission.given, dir.artifacts())?,
             providers: providers(plan, config),
+            whole: None,
         })
     }
 
@@ -121,9 +125,16 @@ impl Frame {
 
     /// Stores the frame.
     pub(super) fn store(&self, dir: &RunDir) -> Result<ArtifactId, JournalError> {
-        let bytes = serde_json::to_vec(self)
-            .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;
-        dir.artifacts().put(&bytes)
+        let json = |frame: &Self| {
+            serde_json::to_vec(frame)
+                .map_err(|error| JournalError::io("write", dir.path(), error.into()))
+        };
+        let bytes = json(self)?;
+        if dir.masker().masked(&bytes).is_none() {
+            return Ok(dir.artifacts().put_json(&bytes)?.0);
+        }
+        let whole = Some(Artifacts::plain_name(&bytes));
+        Ok(dir.artifacts().put_json(&json(&Self { whole, ..self.clone() })?)?.0)
     }
 
     /// Reads a frame back.
@@ -146,6 +157,26 @@ impl Frame {
         });
         let blank = || JournalError::Blank { run: dir.id().to_string() };
         Self::load(begun.ok_or_else(blank)?, dir)
+    }
+
+    /// Puts back what was masked of it, by the secrets that this engine knows of: a worker is to be told what it was told,
+    /// and a gate to run as it did.
+    ///
+    /// # Errors
+    /// When none of them makes it what it was.
+    pub fn restored(mut self, masker: &Masker) -> Result<Self, PipelineError> {
+        let Some(whole) = self.whole.take() else { return Ok(self) };
+        let internal = |error: serde_json::Error| PipelineError::Internal(error.to_string());
+        let masked = serde_json::to_vec(&self).map_err(internal)?;
+        let is_whole = |bytes: &[u8]| Artifacts::plain_name(bytes) == whole;
+        match masker.unmasked(&masked, is_whole) {
+            Some(bytes) => serde_json::from_slice(&bytes).map_err(internal),
+            None => Err(PipelineError::Config(
+                "the run was told something that holds a secret (in its task, its instructions or its settings), which \
+                 no record keeps; set the environment as it was then, or begin a new run"
+                    .to_owned(),
+            )),
+        }
     }
 
     /// The diffs made elsewhere.

@@ -107,6 +107,6 @@ pub(super) fn keep_attempt(
     };
     let text = serde_json::to_vec(&kept)
         .map_err(|error| JournalError::io("write", dir.path(), error.into()))?;
-    let attempt = dir.artifacts().put(&text)?;
+    let (attempt, _) = dir.artifacts().put_json(&text)?;
     dir.append(&Entry::Attempt { lane: lane.clone(), attempt })
 }

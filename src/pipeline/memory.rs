@@ -15,7 +15,7 @@ use super::kept::KeptAttempt;
 use super::limited::Limited;
 use super::models::makes_code;
 use super::open::Open;
-use crate::journal::{Artifacts, Checkpoint, Entry, JournalError, LeftBehind, Read, RunDir};
+use crate::journal::{Artifacts, Checkpoint, Entry, JournalError, LeftBehind, MASK, Read, RunDir};
 use crate::model::chat::{Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
     ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Limit, Resumption, RunEvent, RunId,
@@ -427,9 +427,13 @@ impl Memory {
         self.enough.as_ref()
     }
 
-    /// The plan that workers were given, or why they got none.
+    /// The plan that workers were given, or why they got none. One of which something was masked is made anew: nobody
+    /// is to work by it.
     pub(super) fn design(&self) -> Option<&Design> {
-        self.design.as_ref()
+        let whole = |design: &&Design| {
+            self.is_replay() || !design.text.as_ref().is_some_and(|text| text.contains(MASK))
+        };
+        self.design.as_ref().filter(whole)
     }
 
     /// How a duel's test had ended. Where it could not run, it is tried again, except in a replay.
@@ -499,7 +503,7 @@ impl Memory {
                 Some(reply.map_err(unreadable))
             }
             Outcome::Failed(message) if self.is_replay() => {
-                Some(Err(failure(message).charged(self.charged.contains(asked))))
+                Some(Err(self.weighed_error(Some(asked), failure(message))))
             }
             Outcome::Failed(_) => None,
         }
@@ -517,8 +521,12 @@ impl Memory {
         self.reused().withheld.len()
     }
 
-    /// The recorded call whose request is `bytes` but for what was masked of it.
-    pub(super) fn alike(&self, provider: &str, bytes: &[u8]) -> Option<Asked> {
+    /// The recorded call whose request is `bytes` but for what was masked of it. Code is not taken over so: what stands
+    /// in a mask's place may be what its model was asked about.
+    pub(super) fn alike(&self, provider: &str, purpose: &Purpose, bytes: &[u8]) -> Option<Asked> {
+        if makes_code(purpose) && !self.is_replay() {
+            return None;
+        }
         self.alike.find(self.artifacts.as_ref()?, self.calls.keys(), provider, bytes)
     }
 
@@ -527,6 +535,17 @@ impl Memory {
     pub(super) fn weighed(&self, asked: &Asked, mut reply: ModelReply) -> ModelReply {
         reply.usage.cost.partly_unknown |= self.charged.contains(asked);
         reply
+    }
+}
+
+impl Memory {
+    /// The same of an error.
+    pub(super) fn weighed_error(
+        &self,
+        asked: Option<&Asked>,
+        error: ProviderError,
+    ) -> ProviderError {
+        error.charged(asked.is_some_and(|asked| self.charged.contains(asked)))
     }
 }
 

@@ -35,6 +35,7 @@ mod limited;
 mod memory;
 mod models;
 mod open;
+mod own_words;
 mod phases;
 mod prior;
 pub mod python;
@@ -70,6 +71,7 @@ pub use frame::Frame;
 pub use layers::check_judges;
 pub use memory::{Memory, Recall};
 pub use models::Models;
+pub use own_words::own_words;
 pub use phases::{
     Admit, Aside, Attempt, Close, Designs, Duels, Failed, Fuse, Heard, Judge, Pairing, Phases,
     Proposal, Prove, Side, Survivor, Weigh, Weighed, Work,

@@ -216,10 +216,10 @@ pub(super) fn pricing(provider: &ProviderConfig) -> Pricing {
     })
 }
 
-/// Whether what a model answers becomes part of a candidate. Such an answer is used as it came, and never as a record
+/// Whether what a model answers becomes part of a candidate, or says what is to become one. Such an answer is used as it came, and never as a record
 /// keeps it; every other one as it is kept, so that what follows from it follows from the record, too.
 pub(super) fn makes_code(purpose: &Purpose) -> bool {
-    matches!(purpose, Purpose::Worker { .. } | Purpose::Synthesizer { .. })
+    matches!(purpose, Purpose::Worker { .. } | Purpose::Synthesizer { .. } | Purpose::Design)
 }
 
 /// A call of which the journal does not hold yet how it ended. One that is dropped is counted among those that broke off.
@@ -282,13 +282,11 @@ impl Recorded {
 
     /// Stores a reply; whether something of it had to be masked.
     fn stored(&self, reply: &ModelReply) -> Result<(ArtifactId, bool), JournalError> {
-        let bytes = self.bytes(reply)?;
-        let artifacts = self.dir.artifacts();
-        Ok((artifacts.put(&bytes)?, !artifacts.keeps_whole(&bytes)))
+        self.dir.artifacts().put_json(&self.bytes(reply)?)
     }
 
     fn store(&self, value: &impl serde::Serialize) -> Result<ArtifactId, JournalError> {
-        self.dir.artifacts().put(&self.bytes(value)?)
+        Ok(self.dir.artifacts().put_json(&self.bytes(value)?)?.0)
     }
 
     fn bytes(&self, value: &impl serde::Serialize) -> Result<Vec<u8>, JournalError> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::memory::{Asked, Memory};
-use crate::journal::{Entry, JournalError, RunDir};
+use crate::journal::{Artifacts, Entry, JournalError, RunDir};
 use crate::model::Usage;
 use crate::model::chat::{Delta, ModelReply, ModelRequest};
 use crate::provider::{Ask, ErrorClass, Provider, ProviderError};
@@ -29,7 +29,7 @@ impl Remembering {
         let bytes = serde_json::to_vec(request)
             .map_err(|error| JournalError::io("write", self.dir.path(), error.into()))?;
         let (purpose, provider) = (request.purpose.clone(), self.provider.clone());
-        let request = self.dir.artifacts().put(&bytes)?;
+        let (request, _) = self.dir.artifacts().put_json(&bytes)?;
         self.dir.append(&Entry::CallBegan {
             purpose: purpose.clone(),
             provider: provider.clone(),
@@ -52,13 +52,14 @@ impl Remembering {
     /// A request as it is named when it is journaled, or was by an engine that knew of other secrets.
     fn asked(&self, request: &ModelRequest) -> Option<Asked> {
         let bytes = serde_json::to_vec(request).ok()?;
-        let asked = (self.provider.clone(), self.dir.artifacts().name(&bytes));
-        if self.memory.knows(&asked) {
-            return Some(asked);
+        let named = |request| (self.provider.clone(), request);
+        let asked = named(self.dir.artifacts().name_json(&bytes));
+        // Another engine may have known of fewer secrets, or of others.
+        let plain = named(Artifacts::plain_name(&bytes));
+        if let Some(known) = [&asked, &plain].into_iter().find(|asked| self.memory.knows(asked)) {
+            return Some(known.clone());
         }
-        let masker = self.dir.masker();
-        let alike = self.memory.alike(&self.provider, &masker.mask(&bytes));
-        Some(alike.unwrap_or(asked))
+        Some(self.memory.alike(&self.provider, &request.purpose, &bytes).unwrap_or(asked))
     }
 
     /// What the journal says of a request: to a replay always something.
@@ -99,6 +100,7 @@ impl Ask for Remembering {
         let asked = self.asked(request);
         self.known(asked.as_ref(), request)
             .unwrap_or_else(|| Err(self.keep_refusal(request, error)))
+            .map_err(|error| self.memory.weighed_error(asked.as_ref(), error))
     }
 
     async fn ask(
@@ -120,5 +122,6 @@ impl Ask for Remembering {
             Err(error) if !error.kept => Err(self.keep_refusal(request, error)),
             result => result,
         }
+        .map_err(|error| self.memory.weighed_error(asked.as_ref(), error))
     }
 }

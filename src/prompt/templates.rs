@@ -50,6 +50,11 @@ pub struct Templates {
 }
 
 impl Templates {
+    /// The texts of all templates.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.by_name.values().map(|template| template.text.as_str())
+    }
+
     /// The built-in templates.
     pub fn embedded() -> Self {
         let named = EMBEDDED.files().filter_map(|file| {

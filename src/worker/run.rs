@@ -11,8 +11,9 @@ use super::history::{Call, History, result};
 use super::limits::{Limits, SUMMARY_TOKENS, Spent};
 use super::live::{BEAT, Live};
 use super::{WorkerInput, WorkerOutcome, activity, texts};
+use crate::journal::MASK;
 use crate::model::chat::{
-    Block, Delta, ModelReply, ModelRequest, Purpose, ReplyStop, Role, ToolChoice,
+    self, Block, Delta, ModelReply, ModelRequest, Purpose, ReplyStop, Role, ToolChoice,
 };
 use crate::model::{Claim, Limit, RunEvent, Stop, clip};
 use crate::provider::{ErrorClass, ProviderError};
@@ -147,6 +148,8 @@ impl Loop {
     fn conclude(&mut self, round: Round) -> Option<Submission> {
         let said = self.history.messages();
         let told = self.input.past.get(said.len()).filter(|past| past.role == Role::Tool);
+        // What was masked of them is there again, since the tools were called.
+        let told = told.filter(|past| !is_masked(past));
         match told.filter(|_| self.input.past.starts_with(said)) {
             Some(past) => self.history.results(past.blocks.clone()),
             None => self.history.results(round.results),
@@ -266,7 +269,7 @@ impl Loop {
             _ => None,
         };
         WorkerOutcome {
-            answer: clip(&self.last_text, ANSWER_CAP).text,
+            answer: self.answer_of(),
             claims,
             stop,
             why,
@@ -274,6 +277,14 @@ impl Loop {
             rounds: self.spent.rounds,
             usage: self.spent.usage,
             transcript: self.history.into_messages(),
+        }
+    }
+
+    /// Its last words. Where they are cut, no part of a secret stays at the cut.
+    fn answer_of(&self) -> String {
+        match self.last_text.len() > ANSWER_CAP {
+            true => clip(&self.input.seat.masked(&self.last_text), ANSWER_CAP).text,
+            false => self.last_text.clone(),
         }
     }
 
@@ -286,6 +297,14 @@ impl Loop {
             context: self.spent.last_call,
         });
     }
+}
+
+/// Whether something of a turn's results was masked.
+fn is_masked(message: &chat::Message) -> bool {
+    message.blocks.iter().any(|block| match block {
+        Block::ToolResult { content, .. } => content.contains(MASK),
+        _ => false,
+    })
 }
 
 /// The answers to one turn's calls.

@@ -51,7 +51,11 @@ impl Scroll {
 
     /// As much of a text as is shown of one. A secret is masked before it is cut, by which it would not be known any more.
     fn brief(&self, text: &str) -> String {
-        clip(&String::from_utf8_lossy(&self.0.masker.mask(text.as_bytes())), SHOWN).text
+        clip(&self.masked(text), SHOWN).text
+    }
+
+    fn masked(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.0.masker.mask(text.as_bytes())).into_owned()
     }
 
     /// How much was added, in bytes.
@@ -139,6 +143,12 @@ impl Seat {
     /// The operator's word was told.
     pub(super) fn steered(&self, steer: &Steer) {
         self.show(&format!("operator {} ({}): {}", steer.id, steer.from, steer.text));
+    }
+
+    /// A text without what who attaches does not get to see.
+    pub(super) fn masked(&self, text: &str) -> String {
+        let masked = self.scroll.as_ref().map(|scroll| scroll.masked(text));
+        masked.unwrap_or_else(|| text.to_owned())
     }
 
     fn show_briefly(&self, mark: &str, text: &str) {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::resume::{answer, said};
+use super::resume::{answer, said, untied};
 use super::support::place::{Done, PATIENCE, Place, Running, is, output_of};
 use super::support::server::{Reply, Request, Server};
 
@@ -405,7 +405,7 @@ fn a_run_that_was_stopped_and_goes_on_has_one_beginning_and_the_time_of_both_eng
     let before = stage.place.record();
     // As if it had worked for longer than the next one will.
     let path = stage.place.runs()[0].join("journal.jsonl");
-    let journal = std::fs::read_to_string(&path).unwrap();
+    let journal = untied(&std::fs::read_to_string(&path).unwrap());
     let millis = format!("\"millis\":{}}}", before["millis"]);
     assert_eq!(journal.matches(&millis).count(), 1, "{journal}");
     std::fs::write(&path, journal.replace(&millis, "\"millis\":90000000}")).unwrap();

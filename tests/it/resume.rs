@@ -26,6 +26,8 @@ pub(super) struct Bench {
     /// The request at which an engine is killed, counted from 1; 0 for none.
     deadly: Arc<AtomicUsize>,
     victim: Arc<Mutex<Option<Pid>>>,
+    /// A variable more in the environment of its commands, and its value.
+    known: Mutex<Option<(String, String)>>,
 }
 
 impl Bench {
@@ -47,7 +49,7 @@ impl Bench {
             }
             answer(request)
         });
-        let bench = Self { place, server, deadly, victim };
+        let bench = Self { place, server, deadly, victim, known: Mutex::default() };
         bench.configure(&bench.server.url(), "");
         bench
     }
@@ -64,7 +66,14 @@ impl Bench {
     fn start(&self, args: &[&str]) -> Child {
         let mut command = self.place.bakeoff(args);
         command.env("OWN_KEY", "own-key-5d1f0c").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs(self.known.lock().unwrap().clone());
         command.spawn().unwrap()
+    }
+
+    /// From now on its commands know a secret, or none.
+    pub(super) fn knows(&self, secret: Option<&str>) {
+        *self.known.lock().unwrap() =
+            secret.map(|secret| ("X_TOKEN".to_owned(), secret.to_owned()));
     }
 
     pub(super) fn run(&self, args: &[&str]) -> Done {
@@ -166,6 +175,15 @@ pub(super) fn decided(record: &Value) -> Value {
         "decision": record["decision"], "exit": record["exit"], "rows": rows,
         "ballots": record["ballots"], "usage": record["usage"],
     })
+}
+
+/// A journal as an engine wrote it that tied no lines to each other.
+pub(super) fn untied(journal: &str) -> String {
+    let front = |line: &str| match line.rfind(",\"chain\":\"") {
+        Some(at) => format!("{}}}\n", &line[..at]),
+        None => format!("{line}\n"),
+    };
+    journal.lines().map(front).collect()
 }
 
 pub(super) fn journal(run: &Path) -> Vec<Value> {

@@ -3,23 +3,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
 use super::resume::{
     Bench, CALLS, RUN, answer, called, decided, flip, journal, record, said, verdict,
 };
-use super::support::place::Done;
 use super::support::server::{Reply, Request, Server};
-
-impl Bench {
-    /// Runs a command with one more variable in its environment.
-    fn run_knowing(&self, args: &[&str], name: &str, secret: &str) -> Done {
-        let mut command = self.place.bakeoff(args);
-        command.env("OWN_KEY", "own-key-5d1f0c").env(name, secret);
-        Done::run(command)
-    }
-}
 
 /// As the usual models, but that both lanes say the secret when they submit, and the judge when it judges.
 fn telling(secret: String) -> impl Fn(&Request) -> Reply + Send + Sync {
@@ -54,11 +46,13 @@ fn what_models_say_of_a_secret_is_not_kept_and_a_replay_that_does_not_know_it_ag
         "abcb\\backpw12",
         "abcn\nnewlpw12",
         "abcu\u{fc}mlautpw12",
+        "\\abcdefg12",
     ] {
         let bench = Bench::new();
         let server = Server::start(telling(secret.to_owned()));
         bench.configure(&server.url(), "");
-        bench.run_knowing(&RUN, "X_TOKEN", secret).exits(0).prints(&["c2"]);
+        bench.knows(Some(secret));
+        bench.run(&RUN).exits(0).prints(&["c2"]);
         let run = bench.newest();
         assert_eq!(server.requests().len(), CALLS);
         assert!(record(&run)["ballots"].to_string().contains("larger, [masked]"));
@@ -68,7 +62,8 @@ fn what_models_say_of_a_secret_is_not_kept_and_a_replay_that_does_not_know_it_ag
             assert!(!String::from_utf8_lossy(&bytes).contains(tail), "{}", path.display());
         }
         bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
-        bench.run_knowing(&["replay"], "X_TOKEN", secret).exits(0).prints(&["the same decision"]);
+        bench.knows(None);
+        bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
         // Cut off at its very end, nothing is asked again, whether the secret is known there or not.
         fs::remove_file(run.join("record.json")).unwrap();
         bench.run(&["resume", "-q"]).exits(0);
@@ -78,16 +73,18 @@ fn what_models_say_of_a_secret_is_not_kept_and_a_replay_that_does_not_know_it_ag
 }
 
 #[test]
-fn a_secret_that_is_a_word_of_the_engine_s_own_changes_no_replay_and_no_resume() {
-    let bench = Bench::new();
-    bench.run_knowing(&RUN, "X_TOKEN", "candidate").exits(0);
-    let (run, whole) = (bench.newest(), record(&bench.newest()));
-    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
-    fs::remove_file(run.join("record.json")).unwrap();
-    bench.run(&["resume", "-q"]).exits(0);
-    assert_eq!(bench.asked(), CALLS, "nothing was paid twice");
-    assert_eq!(decided(&record(&run)), decided(&whole));
-    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+fn words_that_anybody_can_read_are_no_secrets() {
+    for word in ["candidate", "assistant", "submitted", "correctness", "evidence", "tool_result"] {
+        let bench = Bench::new();
+        bench.knows(Some(word));
+        bench.run(&RUN).exits(0).prints(&["c2"]);
+        let (run, whole) = (bench.newest(), record(&bench.newest()));
+        bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+        fs::remove_file(run.join("record.json")).unwrap();
+        bench.run(&["resume", "-q"]).exits(0);
+        assert_eq!(bench.asked(), CALLS, "nothing was paid twice: {word}");
+        assert_eq!(decided(&record(&run)), decided(&whole));
+    }
 }
 
 #[test]
@@ -109,7 +106,10 @@ fn a_worker_that_wrote_a_secret_is_asked_again_and_its_file_holds_no_mask() {
     let uncut = Bench::new();
     let server = Server::start(writes);
     uncut.configure(&server.url(), "");
-    let whole = uncut.run_knowing(&args, "X_TOKEN", secret).exits(0).json();
+    let whole = {
+        uncut.knows(Some(secret));
+        uncut.run(&args).exits(0).json()
+    };
     let tree = |record: &Value| record["candidates"][0]["admission"]["tree"].clone();
     let codes = |record: &Value| record["warnings"].to_string();
     assert!(codes(&whole).contains("secret-in-diff"));
@@ -118,7 +118,8 @@ fn a_worker_that_wrote_a_secret_is_asked_again_and_its_file_holds_no_mask() {
     // Killed when the answer with the secret is in the journal.
     let bench = Bench::new();
     bench.configure(&server.url(), "");
-    bench.run_knowing(&args, "X_TOKEN", secret).exits(0);
+    bench.knows(Some(secret));
+    bench.run(&args).exits(0);
     let run = bench.newest();
     let path = run.join("journal.jsonl");
     let text = fs::read_to_string(&path).unwrap();
@@ -127,22 +128,115 @@ fn a_worker_that_wrote_a_secret_is_asked_again_and_its_file_holds_no_mask() {
     fs::write(&path, &text[..end]).unwrap();
     fs::remove_file(run.join("record.json")).unwrap();
     let asked = server.requests().len();
-    let done = bench.run_knowing(&["resume", "--json"], "X_TOKEN", secret).exits(0).json();
+    let done = bench.run(&["resume", "--json"]).exits(0).json();
     assert_eq!(tree(&done), tree(&whole));
     assert!(
         codes(&done).contains("secret-in-diff") && codes(&done).contains("asked-again"),
         "{done}"
     );
     assert_eq!(server.requests().len() - asked, 3, "from the answer that is not known");
-    let kept = journal(&run).iter().filter(|line| line["masked"] == true).count();
-    assert_eq!(kept, 2);
-    let diff = bench.run_knowing(&["diff"], "X_TOKEN", secret);
+    let lines = journal(&run);
+    assert_eq!(lines.iter().filter(|line| line["masked"] == true).count(), 2);
+    // Both were paid, and so both are in the sums.
+    let paid = lines.iter().filter(|line| line["reply"].is_string()).count();
+    assert_eq!(done["usage"]["calls"], paid);
+    assert!(paid > whole["usage"]["calls"].as_u64().unwrap() as usize);
+    let diff = bench.run(&["diff"]);
     assert!(
         diff.err.contains("masked") || diff.out.contains("[masked]"),
         "{} {}",
         diff.out,
         diff.err
     );
+}
+
+#[test]
+fn what_follows_an_answer_that_is_asked_for_again_is_asked_for_too() {
+    // The second time the model writes something else under the same ids.
+    let secret = "2000000055667788";
+    let again = Arc::new(AtomicBool::new(false));
+    let second = again.clone();
+    let server = Server::start(move |request| {
+        let body = request.json();
+        let turns = body["messages"].as_array().unwrap().iter();
+        let turn = turns.filter(|message| message["role"] == "assistant").count();
+        let value = if second.load(Ordering::SeqCst) { "4000000000000" } else { secret };
+        match (body["model"].as_str(), turn) {
+            (Some("one"), 1) => {
+                let file = json!({"path": "value.txt", "content": format!("{value}\n")});
+                called(&body, 1, "write_file", &file)
+            }
+            _ => answer(request),
+        }
+    });
+    let bench = Bench::new();
+    bench.configure(&server.url(), "");
+    bench.knows(Some(secret));
+    bench.run(&["run", "raise the value", "--no-synth", "-q", "--lane", "one"]).exits(0);
+    let run = bench.newest();
+    // Cut off behind the last answer of the worker.
+    let path = run.join("journal.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let last = text.rfind("\"call_ended\"").unwrap();
+    let end = last + text[last..].find('\n').unwrap() + 1;
+    fs::write(&path, &text[..end]).unwrap();
+    fs::remove_file(run.join("record.json")).unwrap();
+    again.store(true, Ordering::SeqCst);
+    let asked = server.requests().len();
+    bench.run(&["resume", "-q"]).exits(0);
+    assert_eq!(server.requests().len() - asked, 3, "the answer, and the two behind it");
+    bench.run(&["diff"]).exits(0).prints(&["+4000000000000"]);
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+}
+
+#[test]
+fn a_task_that_holds_a_secret_is_told_whole_or_not_at_all() {
+    let secret = "tok\"val-55667788";
+    let bench = Bench::new();
+    let task = format!("raise the value, and say {secret} twice: {secret}");
+    bench.knows(Some(secret));
+    assert_eq!(bench.killed_at(&["run", &task, "--no-synth", "-q"], 3).code, None);
+    let asked = bench.asked();
+    for other in [None, Some("another-secret")] {
+        bench.knows(other);
+        bench.run(&["resume", "-q"]).exits(2).says(&["no record keeps", "environment"]);
+    }
+    assert_eq!(bench.asked(), asked);
+    bench.knows(Some(secret));
+    bench.run(&["resume", "-q"]).exits(0).prints(&["c2"]);
+    let told: Vec<String> =
+        bench.server.requests().iter().map(|request| request.json().to_string()).collect();
+    assert!(told.iter().all(|text| text.matches("val-55667788").count() == 2));
+    assert!(told.iter().all(|text| !text.contains("[masked]")));
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+}
+
+#[test]
+fn a_ballot_that_may_be_charged_and_is_refused_then_is_the_same_in_a_replay() {
+    let bench = Bench::new();
+    let prices =
+        ["one", "two"].map(|model| format!("{model} = {{ input = 0.001, output = 0.001 }}\n"));
+    let judge = "judge = { input = 1000.0, output = 1000.0 }\n";
+    let limits = "[limits]\nmax_output_tokens = 100\n[providers.own.prices]\n";
+    bench.configure(&bench.server.url(), &format!("{limits}{}{judge}", prices.concat()));
+    assert_eq!(bench.killed_at(&RUN, CALLS - 1).code, None, "with ballots in flight");
+    let done = bench.run(&["resume", "--json", "--budget", "0.5"]);
+    assert!(done.out.contains("does not allow a call"), "{} {}", done.out, done.err);
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+}
+
+#[test]
+fn a_secret_is_masked_before_a_long_answer_is_cut() {
+    let secret = "tokval-55667788";
+    let bench = Bench::new();
+    let server = Server::start(telling(format!("{secret} ").repeat(4500)));
+    bench.configure(&server.url(), "");
+    bench.knows(Some(secret));
+    bench.run(&RUN);
+    for path in files_below(&bench.newest()) {
+        let text = fs::read(&path).unwrap();
+        assert!(!String::from_utf8_lossy(&text).contains("tokval"), "{}", path.display());
+    }
 }
 
 #[test]
