@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use super::client::{ControlError, connect, message, read};
+use super::client::{ControlError, ask, connect, message, read};
 use super::proto::{Frame, Reply, Request, Said, Wish, line};
 use crate::jobs::Size;
 use crate::model::Card;
@@ -75,6 +75,9 @@ pub enum ShellAnswer {
 /// # Errors
 /// When no engine answers, or the command can't be started.
 pub fn shell(run: &Path, wish: Wish) -> Result<ShellAnswer, ControlError> {
+    // An engine that stands still is told as such soon, and before it has anything to do. The command's own beginning
+    // may take longer.
+    ask(run, &Request::Probe)?;
     let mut stream = connect(run, &Request::Shell { wish }, Some(STARTING))?;
     match read(&mut stream)? {
         Reply::Detached { card, told } => Ok(ShellAnswer::Detached { card, told }),

@@ -43,6 +43,14 @@ pub enum SteerError {
         /// The lanes.
         known: String,
     },
+    /// The lane has several workers.
+    #[error("lane {asked} has several attempts: name one of {attempts}")]
+    Several {
+        /// What was asked for.
+        asked: String,
+        /// Its workers.
+        attempts: String,
+    },
     /// There is nothing to say.
     #[error("the text is empty")]
     Empty,
@@ -200,7 +208,13 @@ impl State {
         }
         let Some(lane) = LaneId::meant(asked, self.lanes.keys()) else {
             let known: Vec<&str> = self.lanes.keys().map(LaneId::as_str).collect();
-            return Err(SteerError::Unknown { asked: asked.to_owned(), known: known.join(", ") });
+            let of_it = |id: &&&str| id.rsplit_once('/').is_some_and(|(name, _)| name == asked);
+            let attempts: Vec<&str> = known.iter().filter(of_it).copied().collect();
+            let asked = asked.to_owned();
+            return Err(match attempts.is_empty() {
+                true => SteerError::Unknown { asked, known: known.join(", ") },
+                false => SteerError::Several { asked, attempts: attempts.join(", ") },
+            });
         };
         match self.lanes.get(lane) {
             Some(true) => Err(SteerError::Over { lane: lane.clone() }),
@@ -369,7 +383,9 @@ mod tests {
         assert_eq!(steering.lane("two/1"), steering.lane("two"));
         assert_eq!((steering.lane("one"), steering.lane("one/2")), (None, Some(lane(2))));
         let error = steering.post("one", &ada(), "x").unwrap_err().to_string();
-        assert_eq!(error, "no lane is called \"one\"; there are one/1, one/2, two/1");
+        assert_eq!(error, "lane one has several attempts: name one of one/1, one/2");
+        let error = steering.post("three", &ada(), "x").unwrap_err().to_string();
+        assert_eq!(error, "no lane is called \"three\"; there are one/1, one/2, two/1");
         assert_eq!(steering.post("two", &ada(), " \n"), Err(SteerError::Empty));
         let long = "x".repeat(MAX_TEXT + 1);
         assert_eq!(steering.post("two", &ada(), &long), Err(SteerError::TooLong(MAX_TEXT + 1)));

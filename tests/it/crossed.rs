@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::resume::{Bench, RUN, answer, decided, journal, record, said, verdict};
+use super::resume::{Bench, RUN, answer, cut_after_last, decided, journal, record, said, verdict};
 use super::support::place::PATIENCE;
 use super::support::server::{Reply, Request, Server};
 
@@ -108,12 +108,7 @@ fn answers_of_one_purpose_are_not_swapped_when_they_end_in_the_other_order() {
     }
     bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
     // Cut off once all of them were there.
-    let path = run.join("journal.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
-    let last = text.rfind("\"call_ended\"").unwrap();
-    let end = last + text[last..].find('\n').unwrap() + 1;
-    fs::write(&path, &text[..end]).unwrap();
-    fs::remove_file(run.join("record.json")).unwrap();
+    cut_after_last(&run, |line| line["entry"] == "call_ended");
     bench.run(&["resume", "-q"]).exits(0);
     assert_eq!(server.requests().len(), asked, "every answer is known by its question");
     assert_eq!(decided(&record(&run)), decided(&whole));

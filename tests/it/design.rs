@@ -101,11 +101,7 @@ fn a_plan_is_made_once_and_a_run_that_goes_on_keeps_it() {
     run(&place, &["--design"]).exits(0);
     let whole = place.record();
     let dir = place.runs().pop().unwrap();
-    let journal = fs::read_to_string(dir.join("journal.jsonl")).unwrap();
-    let at = journal.lines().position(|line| line.contains("\"entry\":\"designed\"")).unwrap();
-    let kept: String = journal.lines().take(at + 1).map(|line| format!("{line}\n")).collect();
-    fs::write(dir.join("journal.jsonl"), kept).unwrap();
-    fs::remove_file(dir.join("record.json")).unwrap();
+    super::resume::cut_after(&dir, |line| line["entry"] == "designed");
     let script = fs::read_to_string(place.dir.join("script.toml")).unwrap();
     place.script(&script.replace("Leave check.sh alone", "Delete check.sh"));
     place.run(["resume", "latest", "-q"]).exits(0);

@@ -365,11 +365,7 @@ fn a_run_that_was_cut_off_neither_asks_nor_runs_a_duel_again() {
     run(&place, &[]).exits(0);
     let dir = place.runs().pop().unwrap();
     let whole = place.record();
-    let journal = fs::read_to_string(dir.join("journal.jsonl")).unwrap();
-    let at = journal.lines().position(|line| line.contains("\"entry\":\"dueled\"")).unwrap();
-    let kept: String = journal.lines().take(at + 1).map(|line| format!("{line}\n")).collect();
-    fs::write(dir.join("journal.jsonl"), kept).unwrap();
-    fs::remove_file(dir.join("record.json")).unwrap();
+    super::resume::cut_after(&dir, |line| line["entry"] == "dueled");
     // Whoever asked for it again would get another test, one that does not count.
     let script = fs::read_to_string(place.dir.join("script.toml")).unwrap();
     place.script(&script.replace("-ge 3", "-ge 0"));

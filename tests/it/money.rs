@@ -2,27 +2,16 @@
 //! earlier runs. The models are servers of the tests' own, which count.
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::resume::{Bench, RUN, answer, decided, journal, record, said};
+use super::resume::{Bench, RUN, answer, cut_after, decided, journal, record, said};
 use super::support::place::Place;
 use super::support::server::{Reply, Request, Server};
 
 /// A run of one lane after the other, of which the first is enough.
 const ENOUGH: [&str; 8] =
     ["run", "raise the value", "--no-synth", "-q", "--enough", "1", "--max-parallel", "1"];
-
-/// Takes the end of a run away: its record, and what the journal holds after the line that fits.
-fn cut_after(run: &Path, fits: impl Fn(&Value) -> bool) {
-    let path = run.join("journal.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let at = lines.iter().position(|line| fits(&serde_json::from_str(line).unwrap())).unwrap();
-    fs::write(&path, lines[..=at].concat()).unwrap();
-    fs::remove_file(run.join("record.json")).unwrap();
-}
 
 fn codes(record: &Value) -> Vec<&str> {
     let warnings = record["warnings"].as_array().unwrap();

@@ -177,6 +177,26 @@ pub(super) fn decided(record: &Value) -> Value {
     })
 }
 
+/// Takes the end of a run away: its record, and what the journal holds after the first line that fits.
+pub(super) fn cut_after(run: &Path, fits: impl Fn(&Value) -> bool) {
+    let at = journal(run).iter().position(fits).unwrap();
+    cut_behind(run, at);
+}
+
+/// The same after the last line that fits.
+pub(super) fn cut_after_last(run: &Path, fits: impl Fn(&Value) -> bool) {
+    let at = journal(run).iter().rposition(fits).unwrap();
+    cut_behind(run, at);
+}
+
+fn cut_behind(run: &Path, line: usize) {
+    let path = run.join("journal.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let kept: String = text.split_inclusive('\n').take(line + 1).collect();
+    fs::write(&path, kept).unwrap();
+    fs::remove_file(run.join("record.json")).unwrap();
+}
+
 /// A journal as an engine wrote it that tied no lines to each other.
 pub(super) fn untied(journal: &str) -> String {
     let front = |line: &str| match line.rfind(",\"chain\":\"") {

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use super::resume::{
-    Bench, CALLS, RUN, answer, called, decided, flip, journal, record, said, verdict,
+    Bench, CALLS, RUN, answer, called, cut_after, cut_after_last, decided, flip, journal, record,
+    said, verdict,
 };
 use super::support::server::{Reply, Request, Server};
 
@@ -121,12 +122,7 @@ fn a_worker_that_wrote_a_secret_is_asked_again_and_its_file_holds_no_mask() {
     bench.knows(Some(secret));
     bench.run(&args).exits(0);
     let run = bench.newest();
-    let path = run.join("journal.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
-    let masked = text.find("\"masked\":true").expect("a masked answer");
-    let end = masked + text[masked..].find('\n').unwrap() + 1;
-    fs::write(&path, &text[..end]).unwrap();
-    fs::remove_file(run.join("record.json")).unwrap();
+    cut_after(&run, |line| line["masked"] == true);
     let asked = server.requests().len();
     let done = bench.run(&["resume", "--json"]).exits(0).json();
     assert_eq!(tree(&done), tree(&whole));
@@ -175,12 +171,7 @@ fn what_follows_an_answer_that_is_asked_for_again_is_asked_for_too() {
     bench.run(&["run", "raise the value", "--no-synth", "-q", "--lane", "one"]).exits(0);
     let run = bench.newest();
     // Cut off behind the last answer of the worker.
-    let path = run.join("journal.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
-    let last = text.rfind("\"call_ended\"").unwrap();
-    let end = last + text[last..].find('\n').unwrap() + 1;
-    fs::write(&path, &text[..end]).unwrap();
-    fs::remove_file(run.join("record.json")).unwrap();
+    cut_after_last(&run, |line| line["entry"] == "call_ended");
     again.store(true, Ordering::SeqCst);
     let asked = server.requests().len();
     bench.run(&["resume", "-q"]).exits(0);
