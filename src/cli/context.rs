@@ -60,7 +60,7 @@ impl Context {
             home: base.home_dir().to_owned(),
             columns: columns(&env),
             colour: std::io::stdout().is_terminal() && colours(&env),
-            terminal: std::io::stderr().is_terminal(),
+            terminal: std::io::stderr().is_terminal() && !is_dumb(&env),
             env,
             program,
         })
@@ -83,10 +83,14 @@ impl Context {
     }
 }
 
-/// Whether a terminal is to be written to in colours: see <https://no-color.org>, and terminfo's `dumb`.
+/// Whether the terminal moves no cursor and shows no colours: terminfo's `dumb`.
+fn is_dumb(env: &BTreeMap<OsString, OsString>) -> bool {
+    env.get(OsStr::new("TERM")).is_some_and(|term| term == "dumb")
+}
+
+/// Whether a terminal is to be written to in colours: see <https://no-color.org>.
 fn colours(env: &BTreeMap<OsString, OsString>) -> bool {
-    let dumb = env.get(OsStr::new("TERM")).is_some_and(|term| term == "dumb");
-    !dumb && !is_set(env, "NO_COLOR")
+    !is_dumb(env) && !is_set(env, "NO_COLOR")
 }
 
 fn is_set(env: &BTreeMap<OsString, OsString>, name: &str) -> bool {

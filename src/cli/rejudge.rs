@@ -1,7 +1,7 @@
 //! `bakeoff rejudge`.
 
 use super::context::Context;
-use super::engine::Engine;
+use super::engine::{Engine, masker};
 use super::finish::check_output;
 use super::flags::{JudgeFlags, OutputFlags};
 use super::launch::check_budget_of_begun;
@@ -42,10 +42,11 @@ impl Args {
             return Err(CliError::usage("a gate run picks nothing, so there is nothing to judge"));
         }
         let read = found.read_journal()?;
-        let mut frame = Frame::find(&read, &found)?;
+        let frame = Frame::find(&read, &found)?;
         let has_task = frame.plan.task.is_some();
         // Providers that the run did not know are the operator's word of now.
         let (config, trusted) = settings(&frame, context)?;
+        let mut frame = frame.restored(&masker(&config, context))?;
         if !has_task {
             return Err(CliError::usage(
                 "the run has no task, and judges compare candidates by it: pick its diffs again with --task or --task-file",
@@ -80,7 +81,7 @@ impl Args {
         let engine = Engine::start(&frame.plan, config, trusted, context)?;
         let dir = runs.branch(&found, engine.masker())?;
         begin_rejudge(read.entries, found.id(), &frame, &dir)?;
-        let (frame, memory) = Memory::of(&dir.read_journal()?, &dir, Recall::Completed)?;
+        let (_, memory) = Memory::of(&dir.read_journal()?, &dir, Recall::Completed)?;
         Onward { frame, memory, torn: None }.drive(engine, dir, &output, context)
     }
 }

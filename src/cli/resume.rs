@@ -90,9 +90,10 @@ impl Args {
         }
         let read = dir.read_journal()?;
         let torn = dir.cut_torn_line(&read)?;
-        let (frame, mut memory) = Memory::of(&read, &dir, Recall::Completed)?;
-        let mut frame = frame.restored(dir.masker())?;
-        frame.plan.limits = self.limits(&frame)?;
+        let (told, mut memory) = Memory::of(&read, &dir, Recall::Completed)?;
+        let mut frame = Frame::find(&read, &dir)?.restored(dir.masker())?;
+        memory.restore_steers(dir.masker())?;
+        frame.plan.limits = self.limits(&told)?;
         memory.raise(&frame.plan.limits)?;
         check_budget_of_begun(&frame.plan, &config)?;
         let engine = Engine::start(&frame.plan, config, trusted, context)?;

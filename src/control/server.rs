@@ -148,6 +148,7 @@ async fn serve(stream: UnixStream, served: &Served, sender: &Sender) -> std::io:
     let reply = match request {
         Ok(Request::Attach { id, size }) => match find(served, &id) {
             Ok(handle) => {
+                let _attended = size.map(|_| Attended::by(&handle));
                 return match stream::show(handle, size, (lines, writer), sender).await? {
                     Left::Over(mut writer) => writer.shutdown().await,
                     Left::Leaving | Left::Gone => Ok(()),
@@ -162,6 +163,22 @@ async fn serve(stream: UnixStream, served: &Served, sender: &Sender) -> std::io:
         Err(reason) => Reply::Refused { reason },
     };
     writer.write_all(&line(&reply)?).await
+}
+
+/// Somebody with a terminal, as long as they are attached.
+struct Attended(Arc<dyn Handle>);
+
+impl Attended {
+    fn by(handle: &Arc<dyn Handle>) -> Self {
+        handle.attend(true);
+        Self(handle.clone())
+    }
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        self.0.attend(false);
+    }
 }
 
 /// Whether nobody is at the other end any more, who could read an answer.
@@ -242,6 +259,14 @@ fn find(served: &Served, id: &str) -> Result<Arc<dyn Handle>, String> {
         format!("{lane} has ended, and what it did can't be read any more")
     } else {
         let ids: Vec<String> = board.cards(true).into_iter().map(|card| card.id).collect();
+        let of_it = |other: &&String| other.rsplit_once('/').is_some_and(|(name, _)| name == id);
+        let attempts: Vec<&str> = ids.iter().filter(of_it).map(String::as_str).collect();
+        if !attempts.is_empty() {
+            return Err(format!(
+                "lane {id} has several attempts: name one of {}",
+                attempts.join(", ")
+            ));
+        }
         match ids.is_empty() {
             true => {
                 format!("nothing is called {id:?}: nothing runs in the background at this moment")

@@ -2,7 +2,7 @@
 //!
 //! Never here: tables, notices.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -158,8 +158,10 @@ pub(super) struct Entry {
     pub keyboard: Option<Keyboard>,
     /// Whether it has a terminal.
     pub terminal: bool,
-    /// Whether nobody can answer when it asks for a secret.
+    /// Whether nobody can answer when it asks for a secret, as long as nobody attaches who can.
     pub alone: bool,
+    /// Terminals that are attached to it.
+    pub attended: AtomicUsize,
     /// Why the engine ended it.
     pub why: OnceLock<String>,
 }

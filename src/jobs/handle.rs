@@ -121,6 +121,9 @@ pub trait Handle: Send + Sync {
         std::future::ready(Err(refusal)).boxed()
     }
 
+    /// A terminal is attached to it from now on, or is no more: whether somebody can answer it.
+    fn attend(&self, _is_there: bool) {}
+
     /// What whoever put something in is to be told of that, beside that it was taken; each is given once.
     fn take_note(&self) -> Option<String> {
         None

@@ -4,6 +4,7 @@
 //! A question for a secret that was answered before in the engine's run is answered again; where nobody is there to
 //! answer it, the job is ended at once. Never here: what is a question (`prompts`).
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -27,6 +28,11 @@ impl Entry {
         let output = lock(&self.output);
         let from = output.ring.written().saturating_sub(TAIL);
         output.ring.read(from, true).text() + output.capture.held()
+    }
+
+    /// Whether nobody can answer it now.
+    fn is_alone(&self) -> bool {
+        self.alone && self.attended.load(Ordering::SeqCst) == 0
     }
 
     /// How much it wrote, with what is held back, in bytes.
@@ -60,7 +66,8 @@ impl Entry {
         let state = self.process.feed(Feeding::Look).await.ok()?;
         // Who reads an input that is closed has been told its end. A terminal can be read on behind that, and where
         // nobody could have answered that is why the job can't go on.
-        let waits = state.open || (self.alone && state.terminal.is_some());
+        let alone = self.is_alone();
+        let waits = state.open || (alone && state.terminal.is_some());
         if !waits || state.waiting > 0 {
             return None;
         }
@@ -68,7 +75,7 @@ impl Entry {
         let dark = state.terminal.is_some_and(hides);
         let secret = prompt.kind == PromptKind::Secret;
         // Words are no proof that it reads, and nobody is there who could tell.
-        if self.alone && secret && !dark && !(prompt.is_plain() && quiet >= PATIENT) {
+        if alone && secret && !dark && !(prompt.is_plain() && quiet >= PATIENT) {
             return None;
         }
         Some(Asked { prompt, unseen: dark || state.terminal.is_none() })
@@ -124,7 +131,7 @@ impl JobTable {
         if let Some(secret) = known {
             // When it can't be written the job has just ended.
             let _ = entry.put(answer(&secret)).await;
-        } else if entry.alone {
+        } else if entry.is_alone() {
             let _ = entry.why.set(format!(
                 "it asked for a secret ({}), and nobody is there to answer: start it from a terminal, without \
                  --no-input, or give it the secret in another way",

@@ -3,6 +3,7 @@
 //! What the operator sees or ends is not told to the worker by that: its notice stays its own (contract R6).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -80,6 +81,14 @@ impl Handle for JobHandle {
 
     fn is_live(&self) -> bool {
         self.entry.state().is_live()
+    }
+
+    fn attend(&self, is_there: bool) {
+        let attended = &self.entry.attended;
+        let _ = match is_there {
+            true => attended.fetch_add(1, Ordering::SeqCst),
+            false => attended.fetch_sub(1, Ordering::SeqCst),
+        };
     }
 
     fn stop(&self) -> BoxFuture<'_, StopReport> {

@@ -4,7 +4,7 @@
 //! owners' jobs, the words in which a model is told.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
@@ -146,6 +146,7 @@ impl JobTable {
             keyboard,
             terminal,
             alone,
+            attended: AtomicUsize::new(0),
             why: OnceLock::new(),
         });
         lock(&self.0.entries).push(entry.clone());

@@ -21,8 +21,8 @@ pub const MIN_LEARNT_BYTES: usize = 4;
 /// So many values are hidden at most: each of them is looked for in all that is written.
 const MOST_LEARNT: usize = 64;
 
-/// So often what was masked is looked for.
-const MOST_TRIES: usize = 4096;
+/// So many bytes are looked at to find what was masked: some seconds.
+const MOST_TRIED: usize = 1 << 30;
 
 /// Those shorter than this are not masked in files: they would hit paths there, and the words by which a journal is read
 /// again (`pass`, `gate`, `told`).
@@ -219,27 +219,38 @@ impl Masker {
     /// A masked JSON document as it was, by trying what may stand in the masks' places: one of the secrets in all of them,
     /// or a few secrets in a few of them.
     pub fn unmasked(&self, document: &[u8], is_it: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
-        let quoted = |secret: &SecretString| {
-            let quoted = serde_json::Value::from(secret.expose_secret()).to_string();
+        let quoted = |text: &str| {
+            let quoted = serde_json::Value::from(text).to_string();
             quoted[1..quoted.len() - 1].to_owned()
         };
-        let secrets: Vec<String> = self.all().iter().map(quoted).collect();
+        // A secret may stand there escaped, and a mask may have been no mask.
+        let mut known = vec![MASK.to_owned()];
+        for secret in self.all() {
+            let (plain, once) = (secret.expose_secret().to_owned(), quoted(secret.expose_secret()));
+            for form in [once.replace('/', "\\/"), once, plain] {
+                let form = quoted(&form);
+                if !known.contains(&form) {
+                    known.push(form);
+                }
+            }
+        }
         let parts: Vec<&[u8]> = document.split_str(MASK).collect();
         let with = |choice: &[usize]| {
             let mut out = parts[0].to_vec();
             for (part, secret) in parts[1..].iter().zip(choice) {
-                out.extend_from_slice(secrets[*secret].as_bytes());
+                out.extend_from_slice(known[*secret].as_bytes());
                 out.extend_from_slice(part);
             }
             Some(out).filter(|bytes| is_it(bytes))
         };
         let places = parts.len() - 1;
-        let same = (0..secrets.len()).find_map(|secret| with(&vec![secret; places]));
-        let few = u32::try_from(places).ok().and_then(|places| secrets.len().checked_pow(places));
-        let few = few.filter(|count| *count <= MOST_TRIES).unwrap_or(0);
+        let same = (0..known.len()).find_map(|secret| with(&vec![secret; places]));
+        let few = u32::try_from(places).ok().and_then(|places| known.len().checked_pow(places));
+        let most = MOST_TRIED / document.len().max(1);
+        let few = few.filter(|count| *count <= most).unwrap_or(0);
         same.or_else(|| {
             (0..few).find_map(|number| {
-                let digit = |place: usize| number / secrets.len().pow(place as u32) % secrets.len();
+                let digit = |place: usize| number / known.len().pow(place as u32) % known.len();
                 with(&(0..places).map(digit).collect::<Vec<_>>())
             })
         })
@@ -299,9 +310,13 @@ mod tests {
     #[test]
     fn what_was_masked_is_found_again_by_who_knows_it() {
         let masker = Masker::new(["first\"secret".to_owned(), "second-secret".to_owned()]);
-        for text in
-            ["first\"secret", "a second-secret b", "second-secret, first\"secret, second-secret"]
-        {
+        for text in [
+            "first\"secret",
+            "a second-secret b",
+            "second-secret, first\"secret, second-secret",
+            "[masked] second-secret",
+            r#"{"p": "first\"secret"}"#,
+        ] {
             let document = serde_json::to_vec(&serde_json::json!({ "text": text })).unwrap();
             let masked = masker.mask_json(&document).into_owned();
             assert_ne!(masked, document);

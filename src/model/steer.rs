@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::LaneId;
+use super::{ArtifactId, LaneId};
 
 /// Who sent something over a run's control socket, as the kernel names them. Only `control` makes one, from
 /// the socket's own word on its peer; a test looks for other makers.
@@ -61,6 +61,9 @@ pub struct Steer {
     pub from: Sender,
     /// The text.
     pub text: String,
+    /// Where something of the text was masked in a journal: the SHA-256 of what it was, as a JSON string.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<ArtifactId>,
     /// What became of it.
     #[serde(flatten)]
     pub fate: Fate,

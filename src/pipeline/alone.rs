@@ -28,11 +28,19 @@ fn program_at(script: &str) -> Option<usize> {
         if !word.chars().all(is_plain) || word.is_empty() {
             return None;
         }
-        if !word.contains('=') {
+        if !is_assignment(word) {
             return (!OWN.contains(&format!(" {word} "))).then_some(at);
         }
         at += word.len();
     }
+}
+
+/// Whether a word gives a variable a value: a name (POSIX: letters, digits and `_`, no digit first), then `=`.
+fn is_assignment(word: &str) -> bool {
+    let Some((name, _)) = word.split_once('=') else { return false };
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Characters that mean themselves in every shell, wherever they stand in a word.
@@ -92,6 +100,8 @@ mod tests {
     fn one_program_is_told_from_everything_else() {
         for (script, becomes) in [
             ("python3", "exec python3"),
+            ("./x=1 arg one", "exec ./x=1 arg one"),
+            ("a-b=c 1", "exec a-b=c 1"),
             ("  vim -u NONE 'a b' \"c $d\"", "  exec vim -u NONE 'a b' \"c $d\""),
             (
                 "A=1 B=x/y ./go --it > out 2>&1 # and so",

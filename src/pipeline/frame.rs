@@ -173,7 +173,8 @@ impl Frame {
             Some(bytes) => serde_json::from_slice(&bytes).map_err(internal),
             None => Err(PipelineError::Config(
                 "the run was told something that holds a secret (in its task, its instructions or its settings), which \
-                 no record keeps; set the environment as it was then, or begin a new run"
+                 no record keeps, and what this environment holds does not fit there; set it as it was then, or begin a \
+                 new run"
                     .to_owned(),
             )),
         }

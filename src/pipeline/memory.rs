@@ -80,7 +80,9 @@ pub struct Memory {
     timed_out: Option<(Checkpoint, u32)>,
     duels: BTreeMap<DuelKey, Vec<DuelRun>>,
     /// The operator's words, each as it stood last.
-    steers: Vec<Steer>,
+    pub(super) steers: Vec<Steer>,
+    /// Those of which something had been masked: as the journal has them, and as they were.
+    pub(super) restored: Vec<(String, String)>,
     /// Recorded calls that used something, or may have.
     pub(super) past: Vec<Past>,
     resumption: Option<Resumption>,
@@ -263,7 +265,7 @@ impl Memory {
 
     /// What the operator said to workers, and what had become of it.
     pub(super) fn steers(&self) -> Vec<Steer> {
-        self.steers.clone()
+        self.steers.iter().map(|steer| Steer { whole: None, ..steer.clone() }).collect()
     }
 
     /// A reply outlives a failure of the same request; of failures the last one counts.
@@ -375,7 +377,11 @@ impl Memory {
         provider: &str,
     ) -> Result<Vec<Message>, JournalError> {
         match self.asked.get(lane).filter(|(asked, _)| asked == provider) {
-            Some((_, request)) => Ok(self.artifact::<ModelRequest>(request)?.messages),
+            Some((_, request)) => {
+                let mut messages = self.artifact::<ModelRequest>(request)?.messages;
+                messages.iter_mut().for_each(|message| self.unmask(message));
+                Ok(messages)
+            }
             None => Ok(Vec::new()),
         }
     }

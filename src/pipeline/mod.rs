@@ -38,6 +38,7 @@ mod open;
 mod own_words;
 mod phases;
 mod prior;
+mod put_back;
 pub mod python;
 mod remembering;
 mod replay;

@@ -10,8 +10,8 @@ use schemars::schema_for;
 use crate::config::Config;
 use crate::journal::Entry;
 use crate::judge::Judges;
-use crate::model::RunRecord;
 use crate::model::chat::{ModelReply, ModelRequest};
+use crate::model::{ModelRef, RunRecord, Wire};
 use crate::prompt::Templates;
 use crate::tools::Registry;
 
@@ -21,18 +21,39 @@ pub fn own_words(config: &Config) -> String {
     Judges::embedded_texts().for_each(|text| words.push_str(text));
     let formats = (
         (schema_for!(Entry), schema_for!(RunRecord)),
-        (schema_for!(ModelRequest), schema_for!(ModelReply)),
+        (schema_for!(ModelRequest), schema_for!(ModelReply), schema_for!(Wire)),
         Registry::standard().specs(),
     );
     words.push_str(&serde_json::to_string(&formats).unwrap_or_default());
     for (name, provider) in &config.providers {
-        let _ = writeln!(words, "\n{name} {}", provider.shown_address());
-        provider.default_models.value.iter().for_each(|model| words.push_str(&format!(" {model}")));
+        // A path may hold a key.
+        let address = provider.shown_address();
+        let host = address.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        let models = provider.default_models.value.iter().map(String::as_str);
+        [name.as_str(), &host].into_iter().chain(models).for_each(|word| add(&mut words, word));
     }
     for (name, lane) in &config.lanes {
-        let _ = writeln!(words, "\n{name}");
+        add(&mut words, name);
         let models = lane.model.value.iter().chain(&lane.fallback.value);
-        models.for_each(|model| words.push_str(&format!(" {model}")));
+        models.for_each(|model| add(&mut words, &model.to_string()));
     }
+    let Config { judges, duels, design, side, .. } = config;
+    let one = [&judges.synth, &duels.model, &design.model, &side.model];
+    let models = one.into_iter().flat_map(|model| &model.value).chain(&judges.models.value);
+    models.for_each(|model: &ModelRef| add(&mut words, &model.to_string()));
     words
+}
+
+/// Adds a name, unless it reads like a key: nobody calls a model so but by mistake.
+fn add(words: &mut String, name: &str) {
+    let is_key = |part: &str| {
+        let long = part.len() >= 20
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        let kinds: [fn(&u8) -> bool; 3] =
+            [u8::is_ascii_digit, u8::is_ascii_uppercase, u8::is_ascii_lowercase];
+        long && kinds.iter().all(|kind| part.bytes().any(|byte| kind(&byte)))
+    };
+    if !name.split(['/', ':', '.', '@']).any(is_key) {
+        let _ = writeln!(words, "\n{name}");
+    }
 }

@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use super::run::Run;
 use crate::fanout::LaneRun;
+use crate::journal::Artifacts;
 use crate::model::{Fate, RunEvent, Steer};
 
 impl Run<'_> {
     /// From now on the operator can speak to the workers. What is said is journaled before it is used.
     pub(super) fn open_steering(&self, runs: &[LaneRun]) {
         let tell = self.tell.clone();
+        let masker = self.dir.masker().clone();
         let keep = move |steer: &Steer| {
-            let event = RunEvent::Steered { steer: steer.clone() };
+            let text = serde_json::to_vec(&steer.text).map_err(|error| error.to_string())?;
+            let whole = masker.masked(&text).map(|_| Artifacts::plain_name(&text));
+            let event = RunEvent::Steered { steer: Steer { whole, ..steer.clone() } };
             match steer.fate {
                 Fate::Waiting => tell.keep(event).map_err(|error| error.to_string()),
                 // What became of it is no question to anybody: a failure ends the run at the next check.

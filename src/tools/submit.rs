@@ -7,15 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Submission, Tool, ToolContext, ToolOutput, args};
+use crate::model::Claim;
 use crate::model::chat::ToolSpec;
-use crate::model::{Claim, clip};
 
-/// The longest answer that is kept, in bytes.
-const MAX_ANSWER: usize = 16 * 1024;
 /// The most claims.
 const MAX_CLAIMS: usize = 32;
-/// The longest claim that is kept, in bytes.
-const MAX_CLAIM: usize = 1024;
 
 /// Its arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -70,12 +66,9 @@ fn take(arguments: Value) -> Result<ToolOutput, ToolOutput> {
             claims.len()
         )));
     }
-    let claims = claims.into_iter().map(|claim| Claim {
-        text: clip(&claim.text, MAX_CLAIM).text,
-        path: claim.path.map(|path| clip(&path, MAX_CLAIM).text),
-        line: claim.line,
-    });
-    let submission =
-        Submission { answer: clip(&arguments.answer, MAX_ANSWER).text, claims: claims.collect() };
+    let claim =
+        |claim: ClaimArgument| Claim { text: claim.text, path: claim.path, line: claim.line };
+    let claims = claims.into_iter().map(claim).collect();
+    let submission = Submission { answer: arguments.answer, claims };
     Ok(ToolOutput { submission: Some(submission), ..ToolOutput::ok("submitted") })
 }

@@ -27,6 +27,10 @@ const LAST_WORD: Duration = Duration::from_secs(120);
 
 /// The largest answer that is kept, in bytes.
 const ANSWER_CAP: usize = 64 * 1024;
+/// The same of an answer that it hands in.
+const SUBMITTED_CAP: usize = 16 * 1024;
+/// And of what it claims of its change, each.
+const CLAIM_CAP: usize = 1024;
 
 /// A worker run in progress.
 pub struct Loop {
@@ -87,8 +91,9 @@ impl Loop {
             if let Some(submission) = self.answer(&reply, calls).await
                 && self.stands(&submission).await
             {
-                self.last_text = submission.answer;
-                return self.end_with(Stop::Submitted, submission.claims);
+                self.last_text = self.kept(&submission.answer, SUBMITTED_CAP);
+                let claims = submission.claims.into_iter().map(|claim| self.claim(claim)).collect();
+                return self.end_with(Stop::Submitted, claims);
             }
         }
     }
@@ -269,7 +274,7 @@ impl Loop {
             _ => None,
         };
         WorkerOutcome {
-            answer: self.answer_of(),
+            answer: self.kept(&self.last_text, ANSWER_CAP),
             claims,
             stop,
             why,
@@ -280,12 +285,17 @@ impl Loop {
         }
     }
 
-    /// Its last words. Where they are cut, no part of a secret stays at the cut.
-    fn answer_of(&self) -> String {
-        match self.last_text.len() > ANSWER_CAP {
-            true => clip(&self.input.seat.masked(&self.last_text), ANSWER_CAP).text,
-            false => self.last_text.clone(),
+    /// As much of its words as is kept. Where they are cut, no part of a secret stays at the cut.
+    fn kept(&self, text: &str, most: usize) -> String {
+        match text.len() > most {
+            true => clip(&self.input.seat.masked(text), most).text,
+            false => text.to_owned(),
         }
+    }
+
+    fn claim(&self, claim: Claim) -> Claim {
+        let kept = |text: String| self.kept(&text, CLAIM_CAP);
+        Claim { text: kept(claim.text), path: claim.path.map(kept), line: claim.line }
     }
 
     pub(super) fn tell(&self, activity: String, turn: u32) {

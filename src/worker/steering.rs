@@ -128,7 +128,7 @@ impl Steering {
         let lane = state.find(lane)?;
         let id = format!("s{}", state.letters.len() + 1);
         let (from, text) = (from.clone(), text.to_owned());
-        let steer = Steer { id, lane, from, text, fate: Fate::Waiting };
+        let steer = Steer { id, lane, from, text, whole: None, fate: Fate::Waiting };
         state.keep(&steer).map_err(SteerError::Journal)?;
         state.letters.push(Letter { steer: steer.clone(), said: false });
         drop(state);
@@ -405,6 +405,7 @@ mod tests {
     #[test]
     fn after_a_resume_only_what_the_conversation_lacks_is_told() {
         let steer = |id: &str, fate| Steer {
+            whole: None,
             id: id.to_owned(),
             lane: lane(1),
             from: ada(),

@@ -75,7 +75,15 @@ fn what_models_say_of_a_secret_is_not_kept_and_a_replay_that_does_not_know_it_ag
 
 #[test]
 fn words_that_anybody_can_read_are_no_secrets() {
-    for word in ["candidate", "assistant", "submitted", "correctness", "evidence", "tool_result"] {
+    for word in [
+        "candidate",
+        "assistant",
+        "submitted",
+        "correctness",
+        "evidence",
+        "openai-chat",
+        "own:judge",
+    ] {
         let bench = Bench::new();
         bench.knows(Some(word));
         bench.run(&RUN).exits(0).prints(&["c2"]);
@@ -194,11 +202,17 @@ fn a_task_that_holds_a_secret_is_told_whole_or_not_at_all() {
     }
     assert_eq!(bench.asked(), asked);
     bench.knows(Some(secret));
+    // Limits that are told anew are no part of that.
+    assert_eq!(bench.killed_at(&["resume", "-q", "--max-tokens", "9000000"], 1).code, None);
     bench.run(&["resume", "-q"]).exits(0).prints(&["c2"]);
+    bench.run(&["rejudge", "-q", "--no-synth", "--judge", "tests"]).exits(0).prints(&["c2"]);
     let told: Vec<String> =
         bench.server.requests().iter().map(|request| request.json().to_string()).collect();
     assert!(told.iter().all(|text| text.matches("val-55667788").count() == 2));
     assert!(told.iter().all(|text| !text.contains("[masked]")));
+    bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
+    bench.knows(None);
+    bench.run(&["rejudge", "-q"]).exits(2).says(&["no record keeps"]);
     bench.run(&["replay"]).exits(0).prints(&["the same decision"]);
 }
 
@@ -220,10 +234,13 @@ fn a_ballot_that_may_be_charged_and_is_refused_then_is_the_same_in_a_replay() {
 fn a_secret_is_masked_before_a_long_answer_is_cut() {
     let secret = "tokval-55667788";
     let bench = Bench::new();
-    let server = Server::start(telling(format!("{secret} ").repeat(4500)));
+    let server = Server::start(telling(format!("x{secret} ").repeat(4500)));
     bench.configure(&server.url(), "");
     bench.knows(Some(secret));
     bench.run(&RUN);
+    let answer = record(&bench.newest())["candidates"][0]["candidate"]["answer"].clone();
+    let length = answer.as_str().unwrap().len();
+    assert!((15_000..17_000).contains(&length), "{length}");
     for path in files_below(&bench.newest()) {
         let text = fs::read(&path).unwrap();
         assert!(!String::from_utf8_lossy(&text).contains("tokval"), "{}", path.display());

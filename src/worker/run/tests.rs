@@ -528,6 +528,7 @@ async fn the_operators_word_stands_in_the_next_turn_under_who_sent_it() {
 async fn a_word_that_was_kept_and_not_told_when_the_engine_died_is_told_after_the_past() {
     let answers = vec![Ok(calls(&[("1", "echo", "{}")])), Ok(calls(&[SUBMIT]))];
     let steer = Steer {
+        whole: None,
         id: "s1".to_owned(),
         lane: LaneId::of("fast", 1),
         from: ada(),
