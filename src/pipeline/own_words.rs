@@ -46,14 +46,36 @@ pub fn own_words(config: &Config) -> String {
 
 /// Adds a name, unless it reads like a key: nobody calls a model so but by mistake.
 fn add(words: &mut String, name: &str) {
-    let is_key = |part: &str| {
-        let long = part.len() >= 20
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        let kinds: [fn(&u8) -> bool; 3] =
-            [u8::is_ascii_digit, u8::is_ascii_uppercase, u8::is_ascii_lowercase];
-        long && kinds.iter().all(|kind| part.bytes().any(|byte| kind(&byte)))
-    };
-    if !name.split(['/', ':', '.', '@']).any(is_key) {
+    if !name.split(|c: char| !c.is_ascii_alphanumeric() && !"-_".contains(c)).any(is_key) {
         let _ = writeln!(words, "\n{name}");
+    }
+}
+
+/// Whether a part of a name is as long and as mixed as keys are.
+fn is_key(part: &str) -> bool {
+    let kinds: [fn(&u8) -> bool; 3] =
+        [u8::is_ascii_digit, u8::is_ascii_uppercase, u8::is_ascii_lowercase];
+    part.len() >= 20 && kinds.iter().all(|kind| part.bytes().any(|byte| kind(&byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words_and_keys_are_none() {
+        let key = "sk-Zq8vT3mN6pXr2LwK9dYb4HcJ";
+        for (name, is_word) in [
+            ("openai:gpt-6.1-terra-2026-11-01", true),
+            ("openrouter:Qwen/Qwen3-Coder-480B-A35B-Instruct", false),
+            ("https://eu.api.example.com:8443", true),
+            (key, false),
+            (&format!("local:{key}~v=1"), false),
+            (&format!("https://h/v1/{key}/x"), false),
+        ] {
+            let mut words = String::new();
+            add(&mut words, name);
+            assert_eq!(words.contains(name), is_word, "{name}");
+        }
     }
 }
