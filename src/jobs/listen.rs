@@ -31,7 +31,7 @@ impl Entry {
     }
 
     /// Whether nobody can answer it now.
-    fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         self.alone && self.attended.load(Ordering::SeqCst) == 0
     }
 

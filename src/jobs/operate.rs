@@ -194,4 +194,18 @@ mod tests {
         let other = board.find("one/1#1").unwrap();
         assert!(other.written_beyond(0).now_or_never().is_none(), "others wait for text");
     }
+
+    #[tokio::test]
+    async fn a_terminal_that_is_attached_can_answer_what_was_started_without_one() {
+        let table = JobBook::new(JobLimits::default()).open(&LaneId::of("one", 1));
+        let opening = Opening { alone: true, ..Opening::default() };
+        let entry = table.start_open(&Pretend::default(), order(), opening).unwrap();
+        let handle = JobHandle::new(&table, entry.clone());
+        let mut seen = vec![entry.is_alone()];
+        for is_there in [true, true, false, false] {
+            handle.attend(is_there);
+            seen.push(entry.is_alone());
+        }
+        assert_eq!(seen, [true, false, false, false, true]);
+    }
 }
