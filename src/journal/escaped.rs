@@ -50,8 +50,12 @@ fn plain(text: &[u8], secret: &str) -> Vec<(usize, usize)> {
 /// The backslash that makes an escape of the letter that a secret begins with (as in `\nabc`).
 fn escape_before(text: &[u8], secret: &str) -> usize {
     let is_letter = secret.starts_with(['b', 'f', 'n', 'r', 't', 'u']);
-    let slashes = text.iter().rev().take_while(|byte| **byte == b'\\').count();
-    usize::from(is_letter && slashes % 2 == 1)
+    usize::from(is_letter && slashes(text.iter().rev()) % 2 == 1)
+}
+
+/// How many backslashes come first.
+fn slashes<'a>(bytes: impl Iterator<Item = &'a u8>) -> usize {
+    bytes.take_while(|byte| **byte == b'\\').count()
 }
 
 fn escaped(text: &[u8], secret: &str) -> Vec<(usize, usize)> {
@@ -63,7 +67,8 @@ fn escaped(text: &[u8], secret: &str) -> Vec<(usize, usize)> {
     while let Some(next) = text[at..].find_byteset([raw, b'\\']) {
         let start = at + next;
         let Some(length) = length(&text[start..], secret) else {
-            at = start + 1;
+            // Where one of a run of backslashes begins no secret, none of it does.
+            at = start + slashes(text[start..].iter()).max(1);
             continue;
         };
         let whole = start - escape_before(&text[at..start], secret);
@@ -77,7 +82,7 @@ fn escaped(text: &[u8], secret: &str) -> Vec<(usize, usize)> {
 fn length(text: &[u8], secret: &str) -> Option<usize> {
     let (mut at, mut behind_slash) = (0, false);
     for c in secret.chars() {
-        let slashes = text[at..].iter().take_while(|byte| **byte == b'\\').count();
+        let slashes = slashes(text[at..].iter());
         if c == '\\' {
             // How many stand for one depends on the depth, so that a run of any length does for a run.
             behind_slash |= slashes > 0;
@@ -104,7 +109,7 @@ fn not_own(text: &[u8], end: usize, secret: &str) -> usize {
     if own == 0 || text.get(end) != Some(&b'"') {
         return 0;
     }
-    let run = text[..end].iter().rev().take_while(|byte| **byte == b'\\').count();
+    let run = slashes(text[..end].iter().rev());
     // A quote that is escaped as often as the secret, or one that ends the text that the secret is in. Where neither
     // fits, it keeps one: what the quote stands in must not end there.
     let quote = |depth: u32| [(1 << depth) - 1, (1_usize << depth >> 1).saturating_sub(1)];
@@ -143,7 +148,7 @@ fn units(text: &[u8], c: char) -> Option<usize> {
     let mut at = 0;
     for (nth, unit) in c.encode_utf16(&mut units).iter().enumerate() {
         if nth > 0 {
-            at += text[at..].iter().take_while(|byte| **byte == b'\\').count();
+            at += slashes(text[at..].iter());
         }
         let digits = text.get(at..at + 5)?.strip_prefix(b"u")?;
         let said = std::str::from_utf8(digits).ok()?;
@@ -215,6 +220,14 @@ mod tests {
             }
             let ascii = ascii(&json(&format!("say {secret} end")));
             assert_eq!(masked(&ascii, secret).matches('#').count(), 1, "{ascii}");
+        }
+    }
+
+    #[test]
+    fn a_long_run_of_backslashes_is_gone_through_once() {
+        let run = "\\".repeat(4 << 20);
+        for secret in SECRETS {
+            assert_eq!(masked(&run, secret), run, "{secret:?}");
         }
     }
 
