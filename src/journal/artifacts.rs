@@ -109,6 +109,15 @@ impl Artifacts {
         Ok(bytes)
     }
 
+    /// Whether an artifact is stored, without reading it.
+    ///
+    /// # Errors
+    /// When it is not, or can't be looked at.
+    pub fn check_stored(&self, id: &ArtifactId) -> Result<(), JournalError> {
+        let path = self.path(id);
+        fs::metadata(&path).map(drop).map_err(|error| JournalError::io("read", &path, error))
+    }
+
     /// Those stored that are damaged.
     ///
     /// # Errors

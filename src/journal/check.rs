@@ -47,11 +47,7 @@ impl RunDir {
             return Err(JournalError::Damaged(damaged.to_string()));
         }
         let named: BTreeSet<&ArtifactId> = read.entries.iter().flat_map(named).collect();
-        let paths = named.into_iter().map(|id| artifacts.path(id));
-        for path in paths {
-            fs::metadata(&path).map_err(|error| JournalError::io("read", &path, error))?;
-        }
-        Ok(())
+        named.into_iter().try_for_each(|id| artifacts.check_stored(id))
     }
 
     /// What is wrong with the record: the journal names the one that was written last.

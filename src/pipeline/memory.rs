@@ -213,7 +213,7 @@ impl Memory {
     fn verify(&self) -> Result<(), JournalError> {
         for attempt in self.attempts.values() {
             let kept: KeptAttempt = self.artifact(attempt)?;
-            self.artifacts.iter().try_for_each(|all| all.get(&kept.diff).map(drop))?;
+            self.artifacts.iter().try_for_each(|all| all.check_stored(&kept.diff))?;
         }
         Ok(())
     }

@@ -54,10 +54,13 @@ impl Remembering {
         let bytes = serde_json::to_vec(request).ok()?;
         let named = |request| (self.provider.clone(), request);
         let asked = named(self.dir.artifacts().name_json(&bytes));
+        if self.memory.is_new() || self.memory.knows(&asked) {
+            return Some(asked);
+        }
         // Another engine may have known of fewer secrets, or of others.
         let plain = named(Artifacts::plain_name(&bytes));
-        if let Some(known) = [&asked, &plain].into_iter().find(|asked| self.memory.knows(asked)) {
-            return Some(known.clone());
+        if self.memory.knows(&plain) {
+            return Some(plain);
         }
         Some(self.memory.alike(&self.provider, &request.purpose, &bytes).unwrap_or(asked))
     }

@@ -37,9 +37,9 @@ pub enum Mode {
 /// A line as standard error takes it: wrapped at words when that is a terminal.
 pub fn fitted(text: &str) -> String {
     // Asked anew each time, as a terminal's width can change.
-    match rustix::termios::tcgetwinsize(std::io::stderr()) {
-        Ok(size) if size.ws_col > 0 => hanging(text, usize::from(size.ws_col)),
-        _ => text.to_owned(),
+    match screen::size().1 {
+        0 => text.to_owned(),
+        columns => hanging(text, usize::from(columns)),
     }
 }
 

@@ -71,6 +71,16 @@ impl Terminal {
     }
 }
 
+/// A run of two workers, one of which has a job, in a terminal.
+fn watched() -> (Stage, Terminal) {
+    let stage = Stage::new();
+    let terminal = Terminal::new(&stage.place);
+    terminal.types("bakeoff run 'raise the value' > /dev/null; echo ov''er");
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    stage.follows("one");
+    (stage, terminal)
+}
+
 /// Whether a shell waits for a line: a user's, or root's.
 fn prompts(screen: &str) -> bool {
     screen.trim_end().ends_with(['$', '#'])
@@ -140,11 +150,7 @@ fn the_live_view_shows_workers_and_jobs_alike_as_long_as_they_live() {
     if !tmux() {
         return;
     }
-    let stage = Stage::new();
-    let terminal = Terminal::new(&stage.place);
-    terminal.types("bakeoff run 'raise the value' > /dev/null; echo ov''er");
-    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
-    stage.follows("one");
+    let (stage, terminal) = watched();
     let row = |screen: &str, id: &str, what: &str| {
         screen.lines().any(|line| line.contains(&format!("{id}  {what}")))
     };
@@ -180,11 +186,7 @@ fn what_happened_stays_above_the_live_view_when_the_terminal_is_resized() {
     if !tmux() {
         return;
     }
-    let stage = Stage::new();
-    let terminal = Terminal::new(&stage.place);
-    terminal.types("bakeoff run 'raise the value' > /dev/null; echo ov''er");
-    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
-    stage.follows("one");
+    let (stage, terminal) = watched();
     let live = |screen: &str| screen.contains("background: 2 workers, 1 job");
     // The lines of the base's gates are drawn when a frame is due.
     let before =
