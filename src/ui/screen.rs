@@ -39,8 +39,22 @@ struct State<W> {
     breaks: bool,
     /// Whether nothing of the frame was written yet.
     fresh: bool,
-    /// The columns that the rows drawn last take.
-    drawn: VecDeque<usize>,
+    /// The rows drawn last.
+    drawn: VecDeque<Row>,
+}
+
+/// A row as it was drawn. It may have been made for a wider terminal and take several lines.
+struct Row {
+    /// The columns of its text.
+    width: usize,
+    /// The lines that it took.
+    lines: usize,
+}
+
+impl Row {
+    fn lines(width: usize, columns: usize) -> usize {
+        width.div_ceil(columns).max(1)
+    }
 }
 
 impl Screen<io::Stderr> {
@@ -73,9 +87,9 @@ impl<W> State<W> {
         self.fresh = false;
     }
 
-    fn end_row(&mut self, width: usize) {
+    fn end_row(&mut self, width: usize, columns: usize) {
         self.breaks = true;
-        self.drawn.push_back(width);
+        self.drawn.push_back(Row { width, lines: Row::lines(width, columns) });
         if self.drawn.len() > ROWS {
             self.drawn.pop_front();
         }
@@ -98,19 +112,26 @@ impl<W> State<W> {
         if fills {
             let row = self.column;
             self.say("\x1b[K");
-            return self.end_row(row);
+            return self.end_row(row, columns);
         }
         self.say(text);
         self.column = width;
         if width.is_multiple_of(columns) {
-            self.end_row(width);
+            self.end_row(width, columns);
         }
     }
 
-    /// How many lines the last `rows` rows take where the terminal has folded them.
-    fn lines(&self, rows: usize, columns: usize) -> usize {
-        let drawn = self.drawn.iter().rev().take(rows);
-        drawn.map(|width| width.div_ceil(columns).max(1)).sum::<usize>().max(rows)
+    /// How many lines those rows take by now that took `lines` lines when they were drawn.
+    fn lines(&self, lines: usize, columns: usize) -> usize {
+        let (mut then, mut now) = (0, 0);
+        for row in self.drawn.iter().rev() {
+            if then >= lines {
+                break;
+            }
+            then += row.lines;
+            now += Row::lines(row.width, columns);
+        }
+        now.max(lines)
     }
 }
 
@@ -172,10 +193,11 @@ impl<W: Write + Send> TermLike for Screen<W> {
 
     fn write_line(&self, text: &str) -> io::Result<()> {
         self.write_str(text)?;
+        let columns = self.columns();
         let mut state = self.state();
         if !std::mem::take(&mut state.breaks) {
             let width = state.column;
-            state.end_row(width);
+            state.end_row(width, columns);
         }
         (state.column, state.breaks) = (0, false);
         state.say("\r\n");
@@ -276,6 +298,12 @@ mod tests {
         one.tick();
         let text = paper.taken();
         assert!(text.starts_with("\u{1b}[2A\r\u{1b}[J"), "{text:?}");
+        // A frame whose second row was made for the wider terminal: it is two lines from the beginning.
+        let text = text.split("\u{1b}[J").last().unwrap();
+        assert!(text.contains("two, of thirty columns or more"), "{text:?}");
+        one.tick();
+        let text = paper.taken();
+        assert!(text.starts_with("\u{1b}[2A\r"), "not one line higher: {text:?}");
         drop((one, two));
         all.clear().unwrap();
         drop(all);

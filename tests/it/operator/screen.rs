@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 
 use super::*;
@@ -49,6 +50,26 @@ impl Terminal {
 
     pub(super) fn key(&self, key: &str) {
         self.tmux(&["send-keys", key]);
+    }
+
+    /// Gives it another size, and waits until programs are told so: tmux tells them of sizes one after the other, and
+    /// not at once.
+    fn resize(&self, columns: &str, rows: &str) {
+        self.tmux(&["resize-window", "-x", columns, "-y", rows]);
+        let tty = self.tmux(&["display-message", "-p", "#{pane_tty}"]).stdout;
+        let tty = String::from_utf8(tty).unwrap();
+        // Not to be this process's own terminal.
+        let flags = OFlags::RDONLY | OFlags::NOCTTY;
+        let tty = rustix::fs::open(tty.trim(), flags, Mode::empty()).unwrap();
+        let begun = Instant::now();
+        loop {
+            let size = rustix::termios::tcgetwinsize(&tty).unwrap();
+            if (size.ws_col.to_string(), size.ws_row.to_string()) == (columns.into(), rows.into()) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{columns}x{rows}: {size:?}");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
     }
 
     fn screen(&self) -> String {
@@ -200,13 +221,15 @@ fn what_happened_stays_above_the_live_view_when_the_terminal_is_resized() {
     for (columns, rows, age) in
         [("200", "50", "wider"), ("60", "16", "narrower"), ("100", "24", "as before")]
     {
-        terminal.tmux(&["resize-window", "-x", columns, "-y", rows]);
-        // A frame that was drawn since tells of another moment.
+        terminal.resize(columns, rows);
+        // The first frame from here on may have been begun before; each tells of another moment.
         let drawn = |screen: &str| {
             screen.lines().find(|line| line.contains("workers 0 of")).map(str::to_owned)
         };
-        let was = drawn(&terminal.screen());
-        terminal.shows("another frame", |screen| live(screen) && drawn(screen) != was);
+        for _ in 0..2 {
+            let was = drawn(&terminal.screen());
+            terminal.shows("another frame", |screen| live(screen) && drawn(screen) != was);
+        }
         let all = terminal.tmux(&["capture-pane", "-p", "-S", "-"]).stdout;
         let all = String::from_utf8(all).unwrap();
         assert_eq!(all.matches("background:").count(), 1, "{age}:\n{all}");
