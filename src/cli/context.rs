@@ -72,6 +72,12 @@ impl Context {
         (!value.is_empty()).then(|| value.to_owned())
     }
 
+    /// Whether somebody can answer what is asked on this terminal.
+    pub fn is_answered(&self) -> bool {
+        let ci = self.var("CI").is_some_and(|value| !["0", "false"].contains(&value.as_str()));
+        !ci && std::io::stdin().is_terminal()
+    }
+
     /// Where programs are looked for.
     pub fn path(&self) -> OsString {
         self.env.get(&OsString::from("PATH")).cloned().unwrap_or_default()

@@ -146,7 +146,7 @@ fn equipment(
         trusted,
         warden,
         config,
-        floor: Floor::default(),
+        floor: Floor::watched(context.terminal && context.is_answered()),
     })
 }
 

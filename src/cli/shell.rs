@@ -136,9 +136,7 @@ impl Args {
     }
 
     fn wish(&self, context: &Context) -> Wish {
-        let ci =
-            context.var("CI").is_some_and(|value| !["", "0", "false"].contains(&value.as_str()));
-        let alone = self.no_input || ci || !std::io::stdin().is_terminal();
+        let alone = self.no_input || !context.is_answered();
         let size = || terminal::size().unwrap_or(Size { rows: 40, columns: 120 });
         Wish {
             lane: self.lane.clone(),

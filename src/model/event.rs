@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::sink::Sink;
 use super::{
-    Admission, Ballot, CandidateId, Card, Decision, Duel, Enough, Exit, GateReport, LaneId, RunId,
-    Steer, Stop, Usage, Warning,
+    Admission, Ballot, CandidateId, Card, Decision, Duel, Enough, Exit, Extension, GateReport,
+    LaneId, RunId, Steer, Stop, Usage, Warning,
 };
 
 /// A stage of the way of the data.
@@ -104,6 +104,11 @@ pub enum RunEvent {
     Steered {
         /// It, and what became of it.
         steer: Steer,
+    },
+    /// A nested worker that its own cap alone stopped asked for more tool rounds, and has its answer.
+    Extended {
+        /// What was asked for, and the answer.
+        extension: Extension,
     },
     /// Enough candidates are there: no further lane is begun, and those at work are cut off.
     Enough {

@@ -12,6 +12,7 @@ mod decision;
 mod duel;
 mod event;
 mod exit;
+mod extension;
 mod gate;
 mod ids;
 mod plan;
@@ -34,6 +35,7 @@ pub use decision::{Basis, Confidence, Decision, Evidence, NoWinner, Outcome};
 pub use duel::{Control, ControlResult, Design, Duel, DuelResult, DuelRun, TEST_PATH};
 pub use event::{EventSink, RunEvent, Stage};
 pub use exit::Exit;
+pub use extension::Extension;
 pub use gate::{
     BaseComparison, Diagnostic, FlakyTest, GateKind, GateReport, OwnTest, OwnTests, TestEnd,
     Verdict,

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Admission, ArtifactId, Ballot, Candidate, CandidateId, CommitId, Control, Cost, Decision,
-    Design, Duel, Exit, GateReport, LaneId, Plan, Refuted, RunId, Steer, Stop, TreeId, Usage,
+    Design, Duel, Exit, Extension, GateReport, LaneId, Plan, Refuted, RunId, Steer, Stop, TreeId,
+    Usage,
 };
 
 /// Version of the record's schema. It grows with every change that an older reader can't take.
@@ -245,6 +246,9 @@ pub struct RunRecord {
     /// What the operator said to workers under way, and what became of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steers: Vec<Steer>,
+    /// What nested workers asked for beyond their cap, and what they got.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<Extension>,
     /// What was taken over, when the run was resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Resumption>,

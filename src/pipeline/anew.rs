@@ -15,7 +15,9 @@ impl Memory {
         let worker = |purpose: &Purpose| matches!(purpose, Purpose::Worker { .. });
         let keeps = |entry: &Entry| match entry {
             Entry::CallBegan { purpose, .. } | Entry::CallEnded { purpose, .. } => worker(purpose),
-            Entry::Event { event } => matches!(**event, RunEvent::Steered { .. }),
+            Entry::Event { event } => {
+                matches!(**event, RunEvent::Steered { .. } | RunEvent::Extended { .. })
+            }
             Entry::Plan { .. }
             | Entry::Resumed { .. }
             | Entry::TimedOut { .. }

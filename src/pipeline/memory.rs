@@ -18,7 +18,7 @@ use super::open::Open;
 use crate::journal::{Artifacts, Checkpoint, Entry, JournalError, LeftBehind, MASK, Read, RunDir};
 use crate::model::chat::{Message, ModelReply, ModelRequest, Purpose};
 use crate::model::{
-    ArtifactId, Design, DuelRun, Enough, GateReport, LaneId, Limit, Resumption, RunEvent, RunId,
+    ArtifactId, Design, DuelRun, Enough, Extension, GateReport, LaneId, Limit, Resumption, RunId,
     RunLimits, Steer, Stop, TreeId, Usage,
 };
 use crate::provider::{ErrorClass, ProviderError};
@@ -81,6 +81,8 @@ pub struct Memory {
     duels: BTreeMap<DuelKey, Vec<DuelRun>>,
     /// The operator's words, each as it stood last.
     pub(super) steers: Vec<Steer>,
+    /// What nested workers asked for beyond their caps.
+    pub(super) extensions: Vec<Extension>,
     /// Those of which something had been masked: as the journal has them, and as they were.
     pub(super) restored: Vec<(String, String)>,
     /// Recorded calls that used something, or may have.
@@ -89,7 +91,7 @@ pub struct Memory {
     engine: String,
     /// The run that this one judges anew.
     pub(super) rejudges: Option<RunId>,
-    millis: u64,
+    pub(super) millis: u64,
     alike: Alike,
     reused: Mutex<Reused>,
 }
@@ -247,25 +249,9 @@ impl Memory {
         Ok(found)
     }
 
-    fn hear(&mut self, event: &RunEvent) {
-        if let RunEvent::Ended { millis, .. } = event {
-            self.millis = *millis;
-        }
-        let RunEvent::Steered { steer } = event else { return };
-        match self.steers.iter_mut().find(|known| known.id == steer.id) {
-            Some(known) => known.clone_from(steer),
-            None => self.steers.push(steer.clone()),
-        }
-    }
-
     /// How long the engines took that came to an end, in milliseconds: each counted in those before it.
     pub(super) fn millis(&self) -> u64 {
         self.millis
-    }
-
-    /// What the operator said to workers, and what had become of it.
-    pub(super) fn steers(&self) -> Vec<Steer> {
-        self.steers.iter().map(|steer| Steer { whole: None, ..steer.clone() }).collect()
     }
 
     /// A reply outlives a failure of the same request; of failures the last one counts.

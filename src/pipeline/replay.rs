@@ -125,7 +125,7 @@ impl Prove for NoGates {
 }
 
 /// What of a record must come out again; times and what a resume took over need not.
-const DERIVED: [&str; 15] = [
+const DERIVED: [&str; 16] = [
     "kind",
     "base",
     "lanes",
@@ -139,6 +139,7 @@ const DERIVED: [&str; 15] = [
     "definitions",
     "saved",
     "steers",
+    "extensions",
     "title",
     "capsule",
 ];

@@ -430,6 +430,7 @@ impl<'a> Run<'a> {
         self.record.exit = signal.unwrap_or_else(|| exit_of(&decision, &self.record.candidates));
         self.record.decision = decision;
         self.record.steers = self.steers();
+        self.record.extensions = self.extensions();
         self.record.resumed = self.memory.resumption();
         // Another run's time is none of this one's.
         let before = if self.record.rejudges.is_some() { 0 } else { self.memory.millis() };
@@ -505,6 +506,7 @@ fn blank_record(order: Assignment, dir: &RunDir, engine: String) -> RunRecord {
         capsule: None,
         saved: None,
         steers: Vec::new(),
+        extensions: Vec::new(),
         resumed: None,
         rejudges: order.memory.rejudges().cloned(),
     }

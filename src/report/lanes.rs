@@ -21,6 +21,13 @@ pub fn write(page: &mut Page, record: &RunRecord) {
         page.heading("Operator steering");
         record.steers.iter().for_each(|steer| write_steer(page, steer));
     }
+    if !record.extensions.is_empty() {
+        page.heading("More rounds for subtasks");
+        for extension in &record.extensions {
+            let tone = if extension.granted > 0 { Tone::Plain } else { Tone::Warn };
+            page.entry("  ", &extension.to_string(), tone);
+        }
+    }
 }
 
 /// Whom the operator said something, who that was, and whether it was read.

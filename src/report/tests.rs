@@ -106,6 +106,7 @@ fn record() -> RunRecord {
         saved: None,
         resumed: None,
         steers: Vec::new(),
+        extensions: Vec::new(),
         rejudges: None,
     }
 }

@@ -31,6 +31,7 @@ pub fn words(event: &RunEvent) -> Option<String> {
             state => format!("{} {}: {}", card.kind.label(), card.id, state.words()),
         },
         RunEvent::Steered { steer } => steered(steer),
+        RunEvent::Extended { extension } => extension.to_string(),
         RunEvent::Enough { enough } => {
             let ids: Vec<&str> = enough.candidates.iter().map(CandidateId::as_str).collect();
             let why = if enough.equal { "have an equal tree" } else { "pass the gates" };

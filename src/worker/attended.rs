@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::more::{Extensions, Questions};
 use super::seat::{Scroll, Seat};
 use super::steering::Steering;
 use crate::jobs::{Board, Handle, Input, Reading, Source, StopReport};
@@ -27,6 +28,8 @@ pub struct Floor {
     pub board: Board,
     /// The way to speak to workers.
     pub steering: Steering,
+    /// What nested workers are granted beyond their caps.
+    pub extensions: Extensions,
     /// What who attaches to a worker does not get to see.
     pub masker: Masker,
     /// Workers that have not begun.
@@ -63,6 +66,11 @@ impl Drop for LinedUp {
 }
 
 impl Floor {
+    /// That of a run on a terminal where somebody can answer, or of one that nobody sees.
+    pub fn watched(watched: bool) -> Self {
+        Self { extensions: Extensions::watched(watched), ..Self::default() }
+    }
+
     /// Puts workers on the board that begin when there is a place for them, each with its model's name.
     #[must_use]
     pub fn line_up(&self, workers: impl IntoIterator<Item = (LaneId, String)>) -> LinedUp {
@@ -89,6 +97,7 @@ struct Worker {
     lane: LaneId,
     scroll: Scroll,
     steering: Steering,
+    questions: Questions,
     state: Mutex<State>,
 }
 
@@ -121,10 +130,10 @@ impl Attended {
 
     /// The seat for a conversation with this model, which begins now.
     pub fn seat(&self, model: &str) -> Seat {
-        let Worker { lane, scroll, steering, .. } = &*self.worker;
+        let Worker { lane, scroll, steering, questions, .. } = &*self.worker;
         self.worker.state().model = model.to_owned();
         scroll.say(&format!("{lane} begins with {model}"));
-        Seat::new(steering.letters(lane), scroll.clone())
+        Seat::new(steering.letters(lane), scroll.clone()).with_questions(questions.clone())
     }
 
     /// Says how it ended; it ends when this is dropped.
@@ -150,6 +159,7 @@ impl Worker {
             lane: lane.clone(),
             scroll: Scroll::new(floor.masker.clone()),
             steering: floor.steering.clone(),
+            questions: Questions::new(floor.extensions.clone()),
             state: Mutex::new(State {
                 model,
                 since: Instant::now(),
@@ -221,7 +231,10 @@ impl Handle for Worker {
             None => match &state.stop {
                 None => CardState::Waiting,
                 Some(stop) if stop.is_cancelled() => CardState::Stopping { alive: Vec::new() },
-                Some(_) => CardState::Running,
+                Some(_) => match self.questions.prompt() {
+                    Some(prompt) => CardState::NeedsApproval { prompt, secret: false },
+                    None => CardState::Running,
+                },
             },
         };
         let until = state.end.unwrap_or_else(Instant::now);
@@ -265,9 +278,13 @@ impl Handle for Worker {
         self.scroll.beyond(offset, || self.has_ended()).boxed()
     }
 
-    /// A line to a worker is a word for its next turn.
+    /// A line to a worker is a word for its next turn, or the answer where one of its nested workers asks.
     fn takes_texts(&self) -> bool {
         true
+    }
+
+    fn attend(&self, is_there: bool) {
+        self.questions.attend(is_there);
     }
 
     fn feed_input<'a>(
@@ -276,6 +293,7 @@ impl Handle for Worker {
         from: &'a Sender,
     ) -> BoxFuture<'a, Result<(), String>> {
         let taken = match input {
+            Input::Submit { text } if self.questions.answer(&text, from) => Ok(()),
             Input::Submit { text } => {
                 self.steering.post(self.lane.as_str(), from, &text).map_err(|e| e.to_string()).map(
                     |steer| {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::voice::Voice;
-use super::{LoopWorker, Seat, Turns, WorkerInput, WorkerOutcome};
+use super::{Denied, LoopWorker, Seat, Turns, WorkerInput, WorkerOutcome};
 use crate::jobs::{JobView, KillReport};
 use crate::model::chat::{Message, ToolSpec};
 use crate::model::{EventSink, LaneId, Limit, NestedLimits, RunEvent, Stop, WorkerLimits};
@@ -235,9 +235,20 @@ async fn settle(context: &ToolContext, number: u32, stop: &Stop) -> (Vec<String>
 fn how(outcome: &WorkerOutcome, cap: u32) -> String {
     match &outcome.stop {
         Stop::Submitted => "done".to_owned(),
-        Stop::Limit { limit: Limit::Iterations } if outcome.rounds >= cap => format!(
-            "PARTIAL: its cap of {cap} tool rounds cut it off, and nobody is there to grant more"
-        ),
+        Stop::Limit { limit: Limit::Iterations }
+            if outcome.rounds >= cap.saturating_add(outcome.granted) =>
+        {
+            let more = match outcome.granted {
+                0 => String::new(),
+                granted => format!(", with {granted} more that the operator granted,"),
+            };
+            let denied = match outcome.denied {
+                Denied::NotAsked => "",
+                Denied::Nobody => ", and nobody is there to grant more",
+                Denied::Refused => ", and more was asked for and not granted",
+            };
+            format!("PARTIAL: its cap of {cap} tool rounds{more} cut it off{denied}")
+        }
         Stop::Limit { limit: Limit::Iterations } => {
             "PARTIAL: the turns of all workers of the run together are used up".to_owned()
         }

@@ -26,6 +26,11 @@ impl Turns {
         Self(most.map(|most| Arc::new(AtomicU64::new(most))))
     }
 
+    /// Whether none is left.
+    pub(super) fn are_used_up(&self) -> bool {
+        self.0.as_ref().is_some_and(|left| left.load(Ordering::SeqCst) == 0)
+    }
+
     /// Takes one, unless none is left.
     pub fn take(&self) -> bool {
         let less = |left: u64| left.checked_sub(1);
@@ -93,6 +98,17 @@ impl Limits {
         } else {
             None
         }
+    }
+
+    /// Whether the cap of rounds has been reached, and no other limit.
+    pub(super) fn are_rounds_alone(&self, spent: &Spent, now: Instant) -> bool {
+        let others = Self { rounds: u32::MAX, ..*self };
+        spent.rounds >= self.rounds && others.reached(spent, now).is_none()
+    }
+
+    /// Raises the cap of rounds.
+    pub(super) fn extend(&mut self, rounds: u32) {
+        self.rounds = self.rounds.saturating_add(rounds);
     }
 
     /// Why a worker that this limit ended could do no more, and what allows more. Limits of a worker hold as long

@@ -9,6 +9,7 @@ mod delegate;
 mod history;
 mod limits;
 mod live;
+mod more;
 mod news;
 mod run;
 mod seat;
@@ -30,6 +31,7 @@ pub use attended::{Attended, Floor, LinedUp};
 pub use delegate::{DelegateDesk, DelegateSubtask, Past};
 pub use history::RESULT_CAP;
 pub use limits::{SUMMARY_RESERVE_DIVISOR, Turns};
+pub use more::{Denied, Extensions, KeepExtension, Questions};
 pub use seat::{Scroll, Seat};
 pub use steering::{Keep, Letters, MAX_TEXT, SteerError, Steering};
 pub use voice::Voice;
@@ -124,6 +126,10 @@ pub struct WorkerOutcome {
     pub turns: u32,
     /// How many tool rounds it took: what its cap counts.
     pub rounds: u32,
+    /// How many of them were granted beyond its cap.
+    pub granted: u32,
+    /// Why it got no more than that.
+    pub denied: Denied,
     /// What the model's server counted.
     pub usage: Usage,
     /// The whole conversation.

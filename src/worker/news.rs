@@ -131,7 +131,7 @@ impl Loop {
     }
 
     /// What came next in the conversation that is gone through again, if it is not over.
-    fn past_message(&self) -> Option<&Message> {
+    pub(super) fn past_message(&self) -> Option<&Message> {
         let said = self.history.messages();
         let next = self.input.past.get(said.len())?;
         self.input.past.starts_with(said).then_some(next)

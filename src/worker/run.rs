@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::history::{Call, History, result};
 use super::limits::{Limits, SUMMARY_TOKENS, Spent};
 use super::live::{BEAT, Live};
+use super::more::Denied;
 use super::{WorkerInput, WorkerOutcome, activity, texts};
 use crate::journal::MASK;
 use crate::model::chat::{
@@ -37,8 +38,11 @@ pub struct Loop {
     pub(super) input: WorkerInput,
     pub(super) history: History,
     pub(super) limits: Limits,
-    spent: Spent,
+    pub(super) spent: Spent,
     pub(super) turns: u32,
+    /// Rounds beyond its cap.
+    pub(super) granted: u32,
+    pub(super) denied: Denied,
     nudged: bool,
     last_text: String,
 }
@@ -56,6 +60,8 @@ impl Loop {
             limits: Limits::new(&input.limits, whole, Instant::now()),
             spent: Spent::default(),
             turns: 0,
+            granted: 0,
+            denied: Denied::default(),
             nudged: false,
             last_text: String::new(),
             input,
@@ -67,6 +73,9 @@ impl Loop {
         loop {
             self.spent.no_turns = self.must_stop().is_none() && !self.input.turns.take();
             if let Some(stop) = self.must_stop() {
+                if self.goes_on().await {
+                    continue;
+                }
                 return self.cut_off(stop).await;
             }
             self.fold_news(false);
@@ -280,6 +289,8 @@ impl Loop {
             why,
             turns: self.turns,
             rounds: self.spent.rounds,
+            granted: self.granted,
+            denied: self.denied,
             usage: self.spent.usage,
             transcript: self.history.into_messages(),
         }

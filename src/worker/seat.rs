@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use super::activity;
 use super::history::Call;
+use super::more::Questions;
 use super::steering::Letters;
 use crate::jobs::{Reading, Ring};
 use crate::journal::Masker;
@@ -93,6 +94,10 @@ impl Scroll {
 #[derive(Clone, Default)]
 pub struct Seat {
     letters: Option<Letters>,
+    /// Those of its nested workers.
+    questions: Option<Questions>,
+    /// Whether it is a nested worker's.
+    nested: bool,
     scroll: Option<Scroll>,
     /// What stands before each of its lines.
     mark: String,
@@ -101,12 +106,24 @@ pub struct Seat {
 impl Seat {
     /// A seat at which letters arrive, and whose doings are seen.
     pub fn new(letters: Letters, scroll: Scroll) -> Self {
-        Self { letters: Some(letters), scroll: Some(scroll), mark: String::new() }
+        Self { letters: Some(letters), scroll: Some(scroll), ..Self::default() }
+    }
+
+    /// One whose nested workers may ask for more.
+    #[must_use]
+    pub fn with_questions(self, questions: Questions) -> Self {
+        Self { questions: Some(questions), ..self }
     }
 
     /// The seat of a nested worker: seen with its parent, and spoken to through it alone.
     pub(super) fn nested(&self, number: u32) -> Self {
-        Self { letters: None, scroll: self.scroll.clone(), mark: format!("[subtask {number}] ") }
+        let mark = format!("[subtask {number}] ");
+        Self { letters: None, nested: true, mark, ..self.clone() }
+    }
+
+    /// The way in which it asks for more than its cap, if it may.
+    pub(super) fn questions(&self) -> Option<&Questions> {
+        self.questions.as_ref().filter(|_| self.nested)
     }
 
     /// The words for it, if it hears any.

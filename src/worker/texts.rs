@@ -13,6 +13,15 @@ pub const NUDGE_CUT: &str = "Your answer reached the output limit and was cut. G
 pub const SUMMARIZE: &str = "A limit of this run is reached, so no tool can be called any more. Say \
     in a few sentences what you changed, what is still missing and what you are not sure of.";
 
+/// Said to a nested worker that met its cap and may go on.
+pub fn granted(rounds: u32) -> String {
+    let rounds = match rounds {
+        1 => "1 more tool round".to_owned(),
+        rounds => format!("{rounds} more tool rounds"),
+    };
+    format!("The operator lets you go on: you have {rounds}. Submit before they are used up.")
+}
+
 /// A tool call behind a submission in the same turn.
 pub const AFTER_SUBMIT: &str = "not executed: the work was already submitted in this turn";
 

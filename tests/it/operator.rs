@@ -17,6 +17,7 @@ use super::resume::{answer, said, untied};
 use super::support::place::{Done, PATIENCE, Place, Running, is, output_of};
 use super::support::server::{Reply, Request, Server};
 
+mod more;
 mod screen;
 mod shell;
 
