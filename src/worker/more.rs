@@ -218,10 +218,13 @@ impl Loop {
     /// Whether it goes on after all: a nested worker that its own cap alone stops asks for more rounds, and is told
     /// how many it got.
     pub(super) async fn goes_on(&mut self) -> bool {
-        let Some(questions) = self.input.seat.questions().cloned() else { return false };
         if !self.capped_alone() {
             return false;
         }
+        let Some(questions) = self.input.seat.questions().cloned() else {
+            self.denied = Denied::Nobody;
+            return false;
+        };
         let rounds = self.spent.rounds;
         let granted = match questions.0.extensions.known(&self.input.lane, rounds) {
             Some(known) => known.granted,
