@@ -114,7 +114,9 @@ async fn run(
     let arguments: Arguments = args::parse("run_bash", arguments)?;
     need_directory(context)?;
     let mut spec = prepare(context, &arguments).map_err(|why| {
-        ToolOutput::refused(format!("refused: {why}. Nothing was run. run_bash takes inspection commands only; to change files use the file tools"))
+        ToolOutput::refused(format!(
+            "refused: {why}. Nothing was run. run_bash takes one inspection command at a time"
+        ))
     })?;
     let Some(launch) = &context.launch else {
         return Err(ToolOutput::refused(

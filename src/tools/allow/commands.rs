@@ -2,7 +2,7 @@
 
 use super::grammar::{BARE, Grammar, Parsed};
 use super::value::Kind;
-use super::{Allowed, Place};
+use super::{Allowed, Place, instead};
 use crate::tools::secrets;
 
 const LS: Grammar = Grammar {
@@ -128,7 +128,7 @@ pub(super) fn check(name: &str, words: &[String], place: &Place<'_>) -> Result<A
         _ => {}
     }
     let Some((_, grammar)) = GRAMMARS.iter().find(|(known, _)| *known == name) else {
-        return Err(format!("{name:?} is not one of the commands"));
+        return Err(instead::unlisted(name));
     };
     let (least, most) = match name {
         "pwd" | "true" => (0, 0),

@@ -9,6 +9,7 @@ mod git;
 mod git_options;
 mod git_tables;
 mod grammar;
+mod instead;
 mod operands;
 mod tokens;
 mod value;
@@ -64,7 +65,7 @@ fn check(tokens: &[Token], place: &Place<'_>) -> Result<Allowed, String> {
     };
     // A quoted name is refused: nobody needs one, and it hides what runs from a reader.
     if !command.bare || !COMMANDS.contains(&command.text.as_str()) {
-        return Err(format!("{:?} is not one of the commands", command.text));
+        return Err(instead::unlisted(&command.text));
     }
     if command.text == "git" {
         return git::check(rest, place);

@@ -226,8 +226,19 @@ fn is_plain_bang(before: &str, next: Option<char>) -> bool {
 }
 
 fn meta(c: char) -> String {
+    let way = match c {
+        '|' => {
+            "a command's own options limit what comes (`git log -n 20`, `grep -m 20`), and long output is cut"
+        }
+        '&' | ';' => "make a call for each command",
+        '<' | '>' => "name the file as an operand; what goes to standard error comes along",
+        '*' | '?' | '[' | '{' | '}' => {
+            "the tool glob finds files, and git and `grep --include` take a pattern in single quotes"
+        }
+        _ => "nothing is expanded",
+    };
     format!(
-        "{c:?} is a shell's character and there is no shell: one command, no pipes, lists, redirections, variables or patterns; put plain text in single quotes"
+        "{c:?} is a shell's character and there is no shell: one command, no pipes, lists, redirections, variables or patterns; {way}; plain text goes in single quotes"
     )
 }
 
