@@ -372,6 +372,52 @@ fn a_worker_that_waits_is_woken_by_its_job_and_told_once() {
     });
 }
 
+/// Calls that would take another's answer, or none, for their own.
+const ASTRAY: &str = r#"
+import os, signal
+def says(**more):
+    try:
+        return call_tool("read_file", **more)
+    except ToolError as error:
+        return str(error)
+print(says(path="x" * (9 << 20)))
+child = os.fork()
+if child == 0:
+    print(says(path="notes.txt"), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(says(path="notes.txt"), end="")
+job = call_tool("run_bash", command="tail -f notes.txt", background=True)
+call_tool("bash_jobs", action="read", job_id=job, wait_seconds=60)
+def bell(*_):
+    raise TimeoutError("rings")
+signal.signal(signal.SIGALRM, bell)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+try:
+    call_tool("bash_jobs", action="read", job_id=job, wait_seconds=60, **{"from": 6})
+except TimeoutError as error:
+    print(error)
+print(says(path="notes.txt"))
+"#;
+
+#[test]
+fn a_snippet_never_takes_another_call_s_answer_for_its_own() {
+    if !python() {
+        return;
+    }
+    on(System::Here, || async {
+        let bench = Bench::new().await;
+        let text = bench.snippet(ASTRAY).await.text;
+        let said: Vec<&str> = text.lines().collect();
+        assert_eq!(said[0], "[exit 0]", "{text}");
+        assert!(said[1].ends_with("at most 8388608 are taken; nothing was done"), "{text}");
+        assert!(said[2].starts_with("only the process that runs the snippet"), "{text}");
+        assert_eq!((said[3], said[4]), ("hello", "rings"));
+        assert!(said[5].starts_with("a call before was broken off"), "{text}");
+        bench.end().await;
+    });
+}
+
 #[test]
 fn a_snippet_starts_reads_and_ends_jobs_and_sees_nothing_else() {
     // contract C5

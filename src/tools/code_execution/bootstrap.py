@@ -12,7 +12,8 @@ def main():
     import traceback
     import types
 
-    channel = int(sys.argv[1])
+    channel, longest = int(sys.argv[1]), int(sys.argv[2])
+    owner = os.getpid()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
     sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
     # When its time is over it says where it was.
@@ -20,19 +21,37 @@ def main():
     os.set_inheritable(channel, False)
     answers = open(channel, "rb", closefd=False)
     turn = threading.Lock()
+    # Whether an answer may still come that nobody waits for: the next call would take it for its own.
+    astray = False
 
     class ToolError(Exception):
         """A tool refused or failed; the text says why."""
 
+    # As a traceback names it.
+    ToolError.__qualname__ = "ToolError"
+
     def call_tool(name, /, **arguments):
         """Calls one of the worker's tools and returns its answer; for a new job that is its id."""
+        nonlocal astray
+        if os.getpid() != owner:
+            # Two processes on one socket would read each other's answers.
+            raise ToolError("only the process that runs the snippet can call tools, none that it forked")
         question = json.dumps({"tool": name, "arguments": arguments}).encode() + b"\n"
+        if len(question) > longest:
+            raise ToolError(f"the call has {len(question)} bytes, at most {longest} are taken; nothing was done")
         with turn:
-            while question:
-                question = question[os.write(channel, question):]
-            answer = answers.readline()
-        if not answer.endswith(b"\n"):
-            raise ToolError("the engine has hung up")
+            if astray:
+                raise ToolError("a call before was broken off while it waited for its answer; no other can be made")
+            astray = True
+            try:
+                while question:
+                    question = question[os.write(channel, question):]
+                answer = answers.readline()
+            except ConnectionError:
+                answer = b""
+            if not answer.endswith(b"\n"):
+                raise ToolError("the engine has hung up")
+            astray = False
         answer = json.loads(answer)
         if answer["error"]:
             raise ToolError(answer["value"])

@@ -122,8 +122,8 @@ impl CodeExecution {
         mounts.push(workspace.mount(!context.read_only));
         mounts.extend(git.iter().map(|at| Mount::Covered { at: at.clone() }));
         // Isolated: no variable of Python's own is heeded. Compiled files would stand in the diff.
-        let channel = CHANNEL.to_string();
-        let options = ["-I", "-B", "-X", "utf8", "-c", BOOTSTRAP, channel.as_str()];
+        let (channel, longest) = (CHANNEL.to_string(), serve::MAX_QUESTION.to_string());
+        let options = ["-I", "-B", "-X", "utf8", "-c", BOOTSTRAP, &channel, &longest];
         let program = self.python.program.clone().into_os_string();
         JobSpec {
             token: context.token.clone(),

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use super::super::{Registry, ToolContext, ToolOutput};
 
 /// The longest question, in bytes.
-const MAX_QUESTION: u64 = 8 << 20;
+pub(super) const MAX_QUESTION: u64 = 8 << 20;
 
 /// A tool call as a snippet makes it.
 #[derive(Deserialize)]
