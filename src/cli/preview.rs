@@ -89,7 +89,11 @@ fn text(plan: &Plan, config: &Config, estimate: &Estimate) -> String {
         let _ = writeln!(out, "prior   up to {} earlier runs are told to workers", plan.prior);
     }
     limits(plan).iter().for_each(|line| out.push_str(line));
-    let _ = writeln!(out, "calls   at most {} (retries of failed calls left out)", estimate.calls);
+    let _ = writeln!(
+        out,
+        "calls   at most {} (retries of failed calls and rounds granted on the way left out)",
+        estimate.calls
+    );
     let _ = writeln!(out, "cost    {}", cost(plan, estimate));
     out
 }
