@@ -181,7 +181,7 @@ impl Output {
         let text = self.capture.take(bytes);
         self.ring.push(text.as_bytes());
         if let Some(backlog) = &mut self.backlog {
-            backlog.push(bytes, &text);
+            backlog.push(bytes, Instant::now());
         }
         text
     }
@@ -191,7 +191,7 @@ impl Output {
         let text = self.capture.finish();
         self.ring.push(text.as_bytes());
         if let Some(backlog) = &mut self.backlog {
-            backlog.finish(&text);
+            backlog.finish();
         }
         text
     }

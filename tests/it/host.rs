@@ -307,6 +307,35 @@ fn an_answer_through_a_pipe_is_a_secret_by_its_question() {
 }
 
 #[test]
+fn a_program_that_waits_for_who_reads_it_goes_on_though_it_began_like_a_secret() {
+    // contract R19 in part: what goes to whoever started a command
+    on(System::Here, || async {
+        for viewer in [Viewer::Text, Viewer::Bytes] {
+            let run = Run::new().await;
+            let script = "printf 'Password: '; read w; printf su; read a; echo \"rely, $a: $w\"";
+            let command = Command { viewer, ..run.command(script, false) };
+            let job = run.jobs.start(None, &command).unwrap();
+            let handle = job.viewer();
+            stands(&job, asks).await;
+            put(&job, submit("surething")).await.unwrap();
+            let (mut seen, mut next, mut answered) = (String::new(), 0, false);
+            while handle.is_live() {
+                handle.written_beyond(next).await;
+                let reading = handle.read_from(next);
+                (seen, next) = (seen + &reading.text(), reading.next);
+                if !answered && seen.ends_with("su") {
+                    answered = true;
+                    assert_eq!(text(&job), "Password: ", "nothing of a secret is kept");
+                    put(&job, submit("you see")).await.unwrap();
+                }
+            }
+            seen += &handle.read_from(next).text();
+            assert_eq!(seen, "Password: surely, you see: [masked]\n");
+        }
+    });
+}
+
+#[test]
 fn where_nobody_can_answer_a_question_for_a_secret_ends_the_command() {
     // contract R21 in part: headless
     for system in ALL {
