@@ -12,7 +12,7 @@ use super::running::{LATEST, find, with_others};
 use super::terminal::{self, Echo, Modes, Typed, Unseen, Way};
 use super::{CliError, Exit};
 use crate::control::{Frame, Request, Said, ShellAnswer, Speak, Wish, ask, shell, text_as_bytes};
-use crate::jobs::{Input, Size};
+use crate::jobs::{Alone, Input, Size};
 use crate::model::Card;
 use crate::model::printable::{block, line};
 
@@ -138,7 +138,8 @@ impl Args {
     fn wish(&self, context: &Context) -> Wish {
         let ci =
             context.var("CI").is_some_and(|value| !["", "0", "false"].contains(&value.as_str()));
-        let alone = self.no_input || ci || !std::io::stdin().is_terminal();
+        let no_terminal = !std::io::stdin().is_terminal();
+        let alone = Alone { no_terminal, no_input: self.no_input, ci };
         let size = || terminal::size().unwrap_or(Size { rows: 40, columns: 120 });
         Wish {
             lane: self.lane.clone(),

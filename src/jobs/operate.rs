@@ -171,7 +171,7 @@ impl Handle for JobHandle {
 mod tests {
     use super::super::board::Board;
     use super::super::book::JobBook;
-    use super::super::order::{JobLimits, Viewer};
+    use super::super::order::{Alone, JobLimits, Viewer};
     use super::super::table::Opening;
     use super::super::testing::{Pretend, order};
     use super::*;
@@ -228,7 +228,8 @@ mod tests {
     #[tokio::test]
     async fn a_terminal_that_is_attached_can_answer_what_was_started_without_one() {
         let table = JobBook::new(JobLimits::default()).open(&LaneId::of("one", 1));
-        let opening = Opening { alone: true, ..Opening::default() };
+        let alone = Alone { no_terminal: true, ..Alone::default() };
+        let opening = Opening { alone, ..Opening::default() };
         let entry = table.start_open(&Pretend::default(), order(), opening).unwrap();
         let handle = JobHandle::new(&table, entry.clone());
         let mut seen = vec![entry.is_alone()];

@@ -16,7 +16,7 @@ use super::capture::Capture;
 use super::entry::{Entry, JobEnd, JobView, Output, lock};
 use super::keyboard::Keyboard;
 use super::notice::{KillReport, Notice};
-use super::order::{JobLimits, Order, Viewer};
+use super::order::{Alone, JobLimits, Order, Viewer};
 use super::ring::{Reading, Ring};
 use super::veil::Veil;
 use super::watch::Watch;
@@ -36,8 +36,8 @@ const SOON: Duration = Duration::from_secs(10);
 pub(super) struct Opening {
     pub feed: Feed,
     pub keyboard: Option<Keyboard>,
-    /// Whether nobody can answer when it asks for a secret.
-    pub alone: bool,
+    /// Why nobody can answer when it asks for a secret, if so.
+    pub alone: Alone,
     /// Who looks on from the beginning.
     pub viewer: Viewer,
 }
