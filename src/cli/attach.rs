@@ -54,6 +54,8 @@ pub(super) enum Event {
     Left(Exit),
     /// The same by ctrl-\\.
     Quit,
+    /// The engine has answered.
+    Begun,
 }
 
 impl Args {
@@ -62,11 +64,16 @@ impl Args {
         let (run, rest) = split_run(&self.words, 1);
         let [id] = rest else { return Err(CliError::usage("give the id of what to attach to")) };
         let dir = find(run, context)?;
-        let (card, follow, speak) = attach(dir.path(), id, terminal::size())
-            .map_err(|error| with_others(error, context))?;
         let (events, inbox) = sync_channel(EVENTS);
-        let unseen = Unseen::new(Modes::set());
         watch_signals(events.clone())?;
+        let (run, id) = (dir.path().to_owned(), id.clone());
+        let begun = begin(&events, &inbox, move || attach(&run, &id, terminal::size()));
+        let attached = match begun {
+            Ok(attached) => attached,
+            Err(exit) => return Ok(exit),
+        };
+        let (card, follow, speak) = attached.map_err(|error| with_others(error, context))?;
+        let unseen = Unseen::new(Modes::set());
         let texts = follow.takes_texts();
         let echo = follow.has_terminal().then(Echo::default);
         listen(follow, events.clone());
@@ -81,6 +88,35 @@ impl Args {
         let screen = Screen { speak, unseen, echo, pour, full };
         screen.show(&card, &inbox)
     }
+}
+
+/// Waits for the engine's first answer, unless a signal ends that: also where the signal was ignored when the process
+/// began, as it is behind `&` in a script.
+///
+/// # Errors
+/// The exit that the signal is.
+pub(super) fn begin<T: Send + 'static>(
+    events: &SyncSender<Event>,
+    inbox: &Receiver<Event>,
+    ask: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Exit> {
+    let (answer, answered) = sync_channel(1);
+    let begun = events.clone();
+    std::thread::spawn(move || {
+        let _ = answer.send(ask());
+        let _ = begun.send(Event::Begun);
+    });
+    loop {
+        match inbox.recv() {
+            Ok(Event::Left(exit)) => return Err(exit),
+            Ok(Event::Quit) => return Err(Exit::Interrupted),
+            Ok(Event::Suspended) => Unseen::new(None).suspend(),
+            Ok(Event::Begun) | Err(_) => break,
+            // Its size is told when there is somebody to tell.
+            Ok(_) => {}
+        }
+    }
+    answered.recv().map_err(|_| Exit::Internal)
 }
 
 /// The engine's frames, on a thread of their own.
@@ -193,7 +229,7 @@ impl Screen {
                 return Ok(Some(Exit::Done));
             }
             // Nothing can be typed any more, and there is still something to see.
-            Event::Typed(Typed::Over) => {}
+            Event::Typed(Typed::Over) | Event::Begun => {}
             Event::Resized => self.resize(),
             Event::Suspended => {
                 self.unseen.suspend();

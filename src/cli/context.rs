@@ -72,10 +72,14 @@ impl Context {
         (!value.is_empty()).then(|| value.to_owned())
     }
 
+    /// Whether this is a CI job, in which nobody answers anything.
+    pub fn is_ci(&self) -> bool {
+        self.var("CI").is_some_and(|value| !["0", "false"].contains(&value.as_str()))
+    }
+
     /// Whether somebody can answer what is asked on this terminal.
     pub fn is_answered(&self) -> bool {
-        let ci = self.var("CI").is_some_and(|value| !["0", "false"].contains(&value.as_str()));
-        !ci && std::io::stdin().is_terminal()
+        !self.is_ci() && std::io::stdin().is_terminal()
     }
 
     /// Where programs are looked for.

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use super::attach::{EVENTS, Event, listen, read, watch_signals};
+use super::attach::{EVENTS, Event, begin, listen, read, watch_signals};
 use super::context::Context;
 use super::output::{stream_json, stream_stdout, tell, write_json};
 use super::pour::Pour;
@@ -12,7 +12,7 @@ use super::running::{LATEST, find, with_others};
 use super::terminal::{self, Echo, Modes, Typed, Unseen, Way};
 use super::{CliError, Exit};
 use crate::control::{Frame, Request, Said, ShellAnswer, Speak, Wish, ask, shell, text_as_bytes};
-use crate::jobs::{Input, Size};
+use crate::jobs::{Alone, Input, Size};
 use crate::model::Card;
 use crate::model::printable::{block, line};
 
@@ -92,8 +92,13 @@ impl Args {
 
     fn watched(&self, context: &Context) -> Result<Exit, CliError> {
         let dir = find(&self.run, context)?;
-        let answer =
-            shell(dir.path(), self.wish(context)).map_err(|error| with_others(error, context))?;
+        let (events, inbox) = sync_channel(EVENTS);
+        watch_signals(events.clone())?;
+        let (run, wish) = (dir.path().to_owned(), self.wish(context));
+        let answer = match begin(&events, &inbox, move || shell(&run, wish)) {
+            Ok(answer) => answer.map_err(|error| with_others(error, context))?,
+            Err(exit) => return Ok(exit),
+        };
         match answer {
             ShellAnswer::Detached { card, told } => {
                 if self.json {
@@ -106,9 +111,7 @@ impl Args {
                 Ok(Exit::Done)
             }
             ShellAnswer::Attached { card, follow, speak } => {
-                let (events, inbox) = sync_channel(EVENTS);
                 let unseen = Unseen::new(if self.no_input { None } else { Modes::set() });
-                watch_signals(events.clone())?;
                 listen(follow, events.clone());
                 let (pour, pump) = Pour::new(true);
                 let mut speak = speak;
@@ -136,7 +139,8 @@ impl Args {
     }
 
     fn wish(&self, context: &Context) -> Wish {
-        let alone = self.no_input || !context.is_answered();
+        let no_terminal = !std::io::stdin().is_terminal();
+        let alone = Alone { no_terminal, no_input: self.no_input, ci: context.is_ci() };
         let size = || terminal::size().unwrap_or(Size { rows: 40, columns: 120 });
         Wish {
             lane: self.lane.clone(),
@@ -226,7 +230,7 @@ impl View {
                 Event::Typed(Typed::Bytes(bytes)) => self.pour.give(&mut self.speak, &bytes),
                 Event::Typed(Typed::Failed(reason)) => self.pour.failed(reason),
                 Event::Typed(Typed::Leave) => return Ok(self.leave()),
-                Event::Typed(Typed::Over) => {}
+                Event::Typed(Typed::Over) | Event::Begun => {}
                 Event::Resized => self.resize(),
                 Event::Suspended => {
                     self.unseen.suspend();

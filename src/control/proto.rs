@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::snapshot::Snapshot;
-use crate::jobs::{Input, Size, StopReport};
+use crate::jobs::{Alone, Input, Size, StopReport};
 use crate::model::{Card, Fate, Steer};
 
 /// Version of the protocol. It grows with every change that the other side has to know of.
@@ -77,9 +77,9 @@ pub struct Wish {
     /// The size of its terminal, if it is to have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<Size>,
-    /// Nobody can answer when it asks for a secret: it is ended then.
+    /// Why nobody can answer when it asks for a secret, if so: it is ended then.
     #[serde(default)]
-    pub alone: bool,
+    pub alone: Alone,
     /// Leave it at once: it runs until the run ends. Without this it ends when whoever started it goes away without
     /// a word.
     #[serde(default)]

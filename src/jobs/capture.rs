@@ -1,8 +1,8 @@
 //! The way of a job's output into its ring: made fit for reading, and without the secrets that the operator
 //! typed (contracts R19 and R20).
 //!
-//! What may be the beginning of a secret is held back until it is known, so that no cut of the output shows one.
-//! Never here: where it is kept.
+//! What may be the beginning of a secret is held back until it is known, so that no cut of the output shows one. A
+//! capture whose text is kept nowhere may let a few characters on in a pause. Never here: where it is kept, the time.
 
 use super::sanitise::Sanitiser;
 use crate::journal::{Learnt, MASK};
@@ -16,6 +16,8 @@ pub struct Capture {
     sanitiser: Sanitiser,
     secrets: Learnt,
     held: String,
+    /// So many bytes of it were told ahead.
+    told: usize,
 }
 
 impl Capture {
@@ -41,6 +43,16 @@ impl Capture {
         &self.held
     }
 
+    /// Nothing came for a while: gives what can be told of what is held. Not for what is kept.
+    pub fn ahead(&mut self) -> String {
+        let visible = Visible::of(&self.held);
+        let most = self.secrets.ahead(&visible.bytes);
+        let cut = if most == visible.bytes.len() { self.held.len() } else { visible.at(most) };
+        let from = self.told;
+        self.told = from.max(cut);
+        self.held.get(from..cut).unwrap_or_default().to_owned()
+    }
+
     fn hold(&mut self, text: String, whole: bool) -> String {
         if self.held.is_empty() && self.secrets.is_empty() {
             return text;
@@ -52,26 +64,31 @@ impl Capture {
             false => visible.bytes.len() - self.secrets.begun(&visible.bytes),
         };
         let mut out = String::with_capacity(self.held.len());
-        let mut done = 0;
+        let mut done = self.told;
         for (start, end) in self.secrets.within(&visible.bytes) {
             // One that may still become a longer one waits.
             if start >= open {
                 break;
             }
-            let (from, to) = (visible.at(start), visible.at(end - 1) + 1);
-            out.push_str(&self.held[done..from]);
-            out.push_str(MASK);
-            // Colours within it stay: one of them may switch off what another has switched on.
-            out.extend(visible.colours(&self.held, from, to));
-            done = to;
             open = open.max(end);
+            let (from, to) = (visible.at(start), visible.at(end - 1) + 1);
+            // What was told before it was known as a secret can't be taken back.
+            if to > done {
+                out.push_str(self.held.get(done..from).unwrap_or_default());
+                out.push_str(MASK);
+                // Colours within it stay: one of them may switch off what another has switched on.
+                out.extend(visible.colours(&self.held, from.max(done), to));
+                done = to;
+            }
         }
         let cut = if open == visible.bytes.len() { self.held.len() } else { visible.at(open) };
-        out.push_str(&self.held[done..cut]);
+        out.push_str(self.held.get(done..cut).unwrap_or_default());
+        self.told = self.told.saturating_sub(cut);
         self.held.drain(..cut);
         if self.held.len() > MOST_HELD {
-            let plain = Visible::of(&self.held).bytes;
-            self.held = String::from_utf8_lossy(&plain).into_owned();
+            let plain = Visible::of(&self.held);
+            self.told = plain.places.iter().take_while(|place| **place < self.told).count();
+            self.held = String::from_utf8_lossy(&plain.bytes).into_owned();
         }
         out
     }
@@ -166,6 +183,30 @@ mod tests {
         }
         assert!(capture.held().len() <= MOST_HELD);
         assert!(capture.take(b"22").starts_with("[masked]"), "colours without end show nothing");
+    }
+
+    #[test]
+    fn in_a_pause_a_quarter_of_a_secret_is_told_at_most_whatever_its_colours_are() {
+        // contract R19 in part: what goes to whoever started a command, as text
+        let learnt = Learnt::default();
+        assert!(learnt.add("hunter22"));
+        for (held, ahead, rest, seen) in [
+            (&b"say hu"[..], "say hu", &b"sh"[..], "say hush"),
+            (b"\x1b[31mh\x1b[1mun", "\x1b[31mh\x1b[1mu", b"\x1b[0mter22\n", "[masked]\x1b[0m\n"),
+            (b"h\x1b[32m", "h\x1b[32m", b"unter22", "[masked]"),
+        ] {
+            let mut capture = Capture::new(learnt.clone());
+            let mut out = capture.take(held) + &capture.ahead() + &capture.ahead();
+            assert_eq!(out, ahead);
+            out += &(capture.take(rest) + &capture.finish());
+            let seen =
+                if seen.starts_with("[m") { ahead.to_owned() + seen } else { seen.to_owned() };
+            assert_eq!(out, seen);
+        }
+        let mut capture = Capture::new(learnt);
+        assert_eq!(capture.take(b"hunte") + &capture.ahead(), "hu");
+        assert_eq!(capture.take(&b"\x1b[31m".repeat(20_000)), "");
+        assert_eq!(capture.ahead() + &capture.take(b"d"), "nted", "each character once");
     }
 
     proptest! {

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::backlog::Backlog;
 use super::capture::Capture;
 use super::keyboard::Keyboard;
+use super::order::Alone;
 use super::prompts::{Prompt, PromptKind};
 use super::ring::Ring;
 use super::watch::Watch;
@@ -158,8 +159,8 @@ pub(super) struct Entry {
     pub keyboard: Option<Keyboard>,
     /// Whether it has a terminal.
     pub terminal: bool,
-    /// Whether nobody can answer when it asks for a secret, as long as nobody attaches who can.
-    pub alone: bool,
+    /// Why nobody can answer when it asks for a secret, if so, as long as nobody attaches who can.
+    pub alone: Alone,
     /// Terminals that are attached to it.
     pub attended: AtomicUsize,
     /// Why the engine ended it.
@@ -181,7 +182,7 @@ impl Output {
         let text = self.capture.take(bytes);
         self.ring.push(text.as_bytes());
         if let Some(backlog) = &mut self.backlog {
-            backlog.push(bytes, &text);
+            backlog.push(bytes, Instant::now());
         }
         text
     }
@@ -191,7 +192,7 @@ impl Output {
         let text = self.capture.finish();
         self.ring.push(text.as_bytes());
         if let Some(backlog) = &mut self.backlog {
-            backlog.finish(&text);
+            backlog.finish();
         }
         text
     }

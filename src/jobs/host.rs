@@ -13,7 +13,7 @@ use super::entry::{Entry, JobEnd, JobView, lock};
 use super::handle::{Handle, Size};
 use super::keyboard::{Answers, Asker, Keyboard, terminal_size};
 use super::operate::JobHandle;
-use super::order::{JobLimits, Order, Viewer};
+use super::order::{Alone, JobLimits, Order, Viewer};
 use super::scope::{RunScope, mint_token};
 use super::stamp::stamp;
 use super::table::{JobTable, Opening};
@@ -37,8 +37,8 @@ pub struct Command {
     pub dir: String,
     /// Its terminal, when it is to have one; else its input is a pipe.
     pub terminal: Option<Size>,
-    /// Whether nobody can answer when it asks for a secret.
-    pub alone: bool,
+    /// Why nobody can answer when it asks for a secret, if so.
+    pub alone: Alone,
     /// Whether it waits for whoever holds [`HostJob::viewer`] to see what it writes, and what they get of it.
     pub viewer: Viewer,
 }
@@ -136,7 +136,7 @@ impl HostJobs {
         let asker = Asker {
             name: format!("{lane} {}: {}", command.dir, command.script),
             stamp: Arc::new(move || stamp(&mounts)),
-            alone: command.alone,
+            alone: command.alone.is_nobody(),
         };
         let opening = Opening {
             feed: command.terminal.map_or(Feed::Pipe, |size| Feed::Terminal(terminal_size(size))),

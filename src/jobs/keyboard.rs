@@ -394,7 +394,7 @@ mod tests {
             let echo = self.echo.load(Ordering::SeqCst);
             let canonical = !self.keys.load(Ordering::SeqCst);
             let terminal = Some(TerminalModes { echo, canonical });
-            async move { Ok(InputState { open: true, terminal, waiting: 0 }) }.boxed()
+            async move { Ok(InputState { open: true, terminal, ..InputState::default() }) }.boxed()
         }
     }
 

@@ -1,5 +1,5 @@
 //! Notices that a job waits for an answer: it is quiet, has taken all of its input, and its output ends with a
-//! question, or its terminal is dark (contract R21).
+//! question, or its terminal is dark (contract R21). What can be seen to wait for something else asks for no secret.
 //!
 //! A question for a secret that was answered before in the engine's run is answered again; where nobody is there to
 //! answer it, the job is ended at once. Never here: what is a question (`prompts`).
@@ -32,7 +32,7 @@ impl Entry {
 
     /// Whether nobody can answer it now.
     pub(super) fn is_alone(&self) -> bool {
-        self.alone && self.attended.load(Ordering::SeqCst) == 0
+        self.alone.is_nobody() && self.attended.load(Ordering::SeqCst) == 0
     }
 
     /// How much it wrote, with what is held back, in bytes.
@@ -76,6 +76,10 @@ impl Entry {
         let secret = prompt.kind == PromptKind::Secret;
         // Words are no proof that it reads, and nobody is there who could tell.
         if alone && secret && !dark && !(prompt.is_plain() && quiet >= PATIENT) {
+            return None;
+        }
+        // Darkness is none either: it may be at work. Where that can't be told it is believed to read.
+        if secret && self.process.feed(Feeding::Inspect).await.ok()?.awaited == Some(false) {
             return None;
         }
         Some(Asked { prompt, unseen: dark || state.terminal.is_none() })
@@ -133,9 +137,13 @@ impl JobTable {
             let _ = entry.put(answer(&secret)).await;
         } else if entry.is_alone() {
             let _ = entry.why.set(format!(
-                "it asked for a secret ({}), and nobody is there to answer: start it from a terminal, without \
-                 --no-input, or give it the secret in another way",
-                if prompt.text.is_empty() { "its terminal's echo is off" } else { prompt.text.as_str() }
+                "it asked for a secret ({}), and nobody is there to answer: {}",
+                if prompt.text.is_empty() {
+                    "its terminal's echo is off"
+                } else {
+                    prompt.text.as_str()
+                },
+                entry.alone.advice()
             ));
             self.end(entry).await;
         }

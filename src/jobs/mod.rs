@@ -36,7 +36,7 @@ pub use entry::{JobEnd, JobState, JobView};
 pub use handle::{Handle, Input, Size, StopReport};
 pub use host::{Command, Entrance, Ground, HostJob, HostJobs};
 pub use notice::{KillReport, Notice};
-pub use order::{JobLimits, Order, Viewer};
+pub use order::{Alone, JobLimits, Order, Viewer};
 pub use prompts::{Prompt, PromptKind};
 pub use reap::{ReapJournal, Swept, sweep_journals};
 pub use ring::{Piece, Reading, Ring};

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
 use super::board::Source;
 use super::entry::{Entry, JobEnd, JobState, lock};
@@ -111,7 +112,7 @@ impl Handle for JobHandle {
         let Some(backlog) = output.backlog.as_mut().filter(|_| self.viewer) else {
             return output.ring.read(offset, over);
         };
-        let (reading, freed) = backlog.read(offset);
+        let (reading, freed) = backlog.read(offset, Instant::now());
         drop(output);
         if freed > 0 {
             self.entry.process.allow(Some(freed));
@@ -170,11 +171,12 @@ impl Handle for JobHandle {
 mod tests {
     use super::super::board::Board;
     use super::super::book::JobBook;
-    use super::super::order::{JobLimits, Viewer};
+    use super::super::order::{Alone, JobLimits, Viewer};
     use super::super::table::Opening;
     use super::super::testing::{Pretend, order};
     use super::*;
-    use crate::model::LaneId;
+    use crate::journal::Learnt;
+    use crate::model::{CardKind, CardSink, LaneId};
 
     #[tokio::test]
     async fn a_viewer_is_woken_by_what_leaves_no_text_until_all_of_it_is_allowed_again() {
@@ -195,10 +197,39 @@ mod tests {
         assert!(other.written_beyond(0).now_or_never().is_none(), "others wait for text");
     }
 
+    // contract R19 in part: what is kept, and what others read, is let nothing on
+    #[tokio::test(start_paused = true)]
+    async fn a_viewer_is_woken_by_a_pause_and_gets_a_part_of_what_is_held_back() {
+        for viewer in [Viewer::Text, Viewer::Bytes] {
+            let secrets = Learnt::default();
+            assert!(secrets.add("hunter22"));
+            let (limits, none) = (JobLimits::default(), CardSink::none());
+            let table = JobTable::new(CardKind::Shell, LaneId::new("shell"), limits, none, secrets);
+            let opening = Opening { viewer, ..Opening::default() };
+            let entry = table.start_open(&Pretend::default(), order(), opening).unwrap();
+            let handle = JobHandle::new(&table, entry.clone());
+            let viewer = handle.viewer();
+            lock(&entry.output).take(b"say hun");
+            let (mut text, mut next) = (String::new(), 0);
+            while text != "say hu" {
+                viewer.written_beyond(next).await;
+                let reading = viewer.read_from(next);
+                (text, next) = (text + &reading.text(), reading.next);
+            }
+            assert_eq!(handle.read_from(0).text(), "say ");
+            viewer.read_from(next);
+            assert!(viewer.written_beyond(next).now_or_never().is_none(), "it is told once");
+            lock(&entry.output).take(b"ter22\n");
+            assert_eq!(viewer.read_from(next).text(), "[masked]\n");
+            assert_eq!(handle.read_from(0).text(), "say [masked]\n");
+        }
+    }
+
     #[tokio::test]
     async fn a_terminal_that_is_attached_can_answer_what_was_started_without_one() {
         let table = JobBook::new(JobLimits::default()).open(&LaneId::of("one", 1));
-        let opening = Opening { alone: true, ..Opening::default() };
+        let alone = Alone { no_terminal: true, ..Alone::default() };
+        let opening = Opening { alone, ..Opening::default() };
         let entry = table.start_open(&Pretend::default(), order(), opening).unwrap();
         let handle = JobHandle::new(&table, entry.clone());
         let mut seen = vec![entry.is_alone()];

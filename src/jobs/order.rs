@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::watch::Watch;
 use crate::model::LeaseId;
 use crate::sandbox::JobSpec;
@@ -59,6 +61,36 @@ pub enum Viewer {
     Bytes,
 }
 
+/// Why nobody can answer a job that asks for a secret.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Alone {
+    /// Whoever started it has no terminal.
+    pub no_terminal: bool,
+    /// They said that it gets no input.
+    pub no_input: bool,
+    /// They are a program: `CI` is set.
+    pub ci: bool,
+}
+
+impl Alone {
+    /// Whether that is so.
+    pub fn is_nobody(self) -> bool {
+        self != Self::default()
+    }
+
+    /// What lets somebody answer the next time.
+    pub(super) fn advice(self) -> String {
+        let ways = [
+            (self.no_terminal, "from a terminal"),
+            (self.no_input, "without --no-input"),
+            (self.ci, "without CI in its environment"),
+        ];
+        let ways: Vec<&str> = ways.iter().filter(|(is, _)| *is).map(|(_, way)| *way).collect();
+        format!("start it {}, or give it the secret in another way", ways.join(" and "))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -86,5 +118,16 @@ mod tests {
         assert!(is_there() && table.read(&id, 0).is_some());
         tokio::time::advance(second).await;
         assert!(!is_there() && table.read(&id, 0).is_none());
+    }
+
+    #[test]
+    fn what_is_advised_is_what_applies() {
+        let alone = super::Alone { no_terminal: true, ..Default::default() };
+        assert!(alone.is_nobody() && !super::Alone::default().is_nobody());
+        let or = ", or give it the secret in another way";
+        assert_eq!(alone.advice(), format!("start it from a terminal{or}"));
+        let alone = super::Alone { no_input: true, ci: true, ..Default::default() };
+        let advice = "start it without --no-input and without CI in its environment";
+        assert_eq!(alone.advice(), format!("{advice}{or}"));
     }
 }

@@ -87,7 +87,7 @@ mod tests {
         let learnt = Learnt::default();
         let asker = Asker { name: "one/1: ./go".into(), stamp: Arc::new(|| None), alone: true };
         let keyboard = Keyboard::new(asker, &learnt, Answers::default());
-        let state = InputState { open: true, terminal: None, waiting: 0 };
+        let state = InputState { open: true, terminal: None, ..InputState::default() };
         let told = |tail: &str, written| Told { tail: tail.to_owned(), written };
         let all = b"open-sesame\nrest \xff";
         let write = |bytes: &[u8], hidden| Feeding::Write { bytes: bytes.to_vec(), hidden };

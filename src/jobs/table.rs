@@ -16,7 +16,7 @@ use super::capture::Capture;
 use super::entry::{Entry, JobEnd, JobView, Output, lock};
 use super::keyboard::Keyboard;
 use super::notice::{KillReport, Notice};
-use super::order::{JobLimits, Order, Viewer};
+use super::order::{Alone, JobLimits, Order, Viewer};
 use super::ring::{Reading, Ring};
 use super::veil::Veil;
 use super::watch::Watch;
@@ -36,8 +36,8 @@ const SOON: Duration = Duration::from_secs(10);
 pub(super) struct Opening {
     pub feed: Feed,
     pub keyboard: Option<Keyboard>,
-    /// Whether nobody can answer when it asks for a secret.
-    pub alone: bool,
+    /// Why nobody can answer when it asks for a secret, if so.
+    pub alone: Alone,
     /// Who looks on from the beginning.
     pub viewer: Viewer,
 }
@@ -120,7 +120,7 @@ impl JobTable {
         let secrets = keyboard.as_ref().map_or(&self.0.secrets, Keyboard::secrets).clone();
         let backlog = match viewer {
             Viewer::Nobody => None,
-            Viewer::Text => Some(Backlog::default()),
+            Viewer::Text => Some(Backlog::of_text(Capture::new(secrets.clone()))),
             Viewer::Bytes => Some(Backlog::of_bytes(Veil::new(secrets.clone()))),
         };
         let (capture, credit) = (Capture::new(secrets), backlog.as_ref().map(|_| WINDOW));
@@ -359,15 +359,22 @@ impl JobTable {
     }
 
     /// Waits until a job has ended, or has written something that its viewer has not read yet, or has read and not
-    /// allowed again: what was written need not have become text.
+    /// allowed again: what was written need not have become text. What is held back of it comes in part after a pause.
     pub(super) async fn due(&self, entry: &Entry) {
         loop {
             let woken = self.0.wake.notified();
-            let due = lock(&entry.output).backlog.as_ref().is_none_or(Backlog::is_due);
+            let (due, later) = match &lock(&entry.output).backlog {
+                Some(backlog) => (backlog.is_due(Instant::now()), backlog.lets_on()),
+                None => (true, None),
+            };
             if due || !entry.state().is_live() {
                 return;
             }
-            woken.await;
+            match later {
+                // It may be woken before.
+                Some(later) => drop(tokio::time::timeout_at(later, woken).await),
+                None => woken.await,
+            }
         }
     }
 

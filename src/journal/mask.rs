@@ -114,6 +114,30 @@ impl Learnt {
         found
     }
 
+    /// How many of `bytes`, which end as a secret may begin, can be told before that is known: of each secret that
+    /// stands there or may begin there at most a quarter of its characters.
+    pub fn ahead(&self, bytes: &[u8]) -> usize {
+        let mut most = bytes.len();
+        for among in self.parts() {
+            let among = among.read().unwrap_or_else(PoisonError::into_inner);
+            for text in among.iter().map(ExposeSecret::expose_secret) {
+                let secret = text.as_bytes();
+                let begins = |at: &usize| {
+                    let rest = &bytes[*at..];
+                    rest.starts_with(secret) || secret.starts_with(rest)
+                };
+                if let Some(at) = (0..most).find(begins) {
+                    most = most.min(at + few(text, bytes.len() - at));
+                }
+                // Of one that is written with escapes nothing: its characters take other bytes.
+                let other = |&(start, end): &(usize, usize)| &bytes[start..end] != secret;
+                let escaped = escaped::find(bytes, text).into_iter().find(other);
+                most = most.min(escaped.map_or(most, |(start, _)| start));
+            }
+        }
+        most
+    }
+
     /// How many bytes at the end of `bytes` may be the beginning of a secret.
     pub fn begun(&self, bytes: &[u8]) -> usize {
         let begun = |secret: &SecretString| {
@@ -127,6 +151,13 @@ impl Learnt {
         };
         self.parts().filter_map(most).max().unwrap_or(0)
     }
+}
+
+/// How many bytes the first quarter of a text's characters takes, of those that are whole in its first `there` bytes.
+fn few(text: &str, there: usize) -> usize {
+    let quarter = text.chars().count() / 4;
+    let ends = text.char_indices().take(quarter).map(|(at, one)| at + one.len_utf8());
+    ends.take_while(|end| *end <= there).last().unwrap_or(0)
 }
 
 /// Adds a value, if it is not there; whether there was room for it.

@@ -103,6 +103,11 @@ fn reap_all() -> bool {
     }
 }
 
+/// Every living process below `root`, as far as it can be seen.
+pub(super) fn living_below(root: Pid) -> Vec<Pid> {
+    below(root, &HashSet::new()).into_iter().map(|process| process.pid).collect()
+}
+
 /// Every living process below `root`, `root` left out, without `except` and what is below those.
 fn below(root: Pid, except: &HashSet<Pid>) -> Vec<Process> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();

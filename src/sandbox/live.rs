@@ -94,6 +94,8 @@ pub enum Feeding {
     Resize(TerminalSize),
     /// Only see how it stands.
     Look,
+    /// See also whether a process waits to read it, which takes longer.
+    Inspect,
 }
 
 impl std::fmt::Debug for Feeding {
@@ -104,6 +106,7 @@ impl std::fmt::Debug for Feeding {
             Self::Close => f.write_str("Close"),
             Self::Resize(size) => write!(f, "Resize({size:?})"),
             Self::Look => f.write_str("Look"),
+            Self::Inspect => f.write_str("Inspect"),
         }
     }
 }
@@ -117,6 +120,8 @@ pub struct InputState {
     pub terminal: Option<TerminalModes>,
     /// Bytes that the job has not taken yet.
     pub waiting: u64,
+    /// Whether a process of the job waited to read it, where that was asked for and can be told.
+    pub awaited: Option<bool>,
 }
 
 /// What a program has made of its terminal.

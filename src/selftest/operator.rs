@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use crate::control::{ControlError, Frame, Reply, Request, Said, ShellAnswer, Wish, ask, shell};
-use crate::jobs::{Input, Size};
+use crate::jobs::{Alone, Input, Size};
 use crate::model::{Card, CardKind, CardState};
 
 /// How long the run may take until its worker has a workspace. It only guards against hanging.
@@ -94,7 +94,7 @@ impl Step {
             script: self.shell.clone(),
             dir: self.dir.clone(),
             terminal: self.pty.then_some(Size { rows: 40, columns: 120 }),
-            alone: self.alone,
+            alone: Alone { no_terminal: self.alone, ..Alone::default() },
             detach: self.detach,
             bytes: false,
         };

@@ -4,14 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bakeoff::jobs::{
-    Command, Ground, HostJob, HostJobs, Input, JobBook, JobLimits, Order, RunScope, Size, Viewer,
-    mint_token,
+    Alone, Command, Ground, HostJob, HostJobs, Input, JobBook, JobLimits, Order, RunScope, Size,
+    Viewer, mint_token,
 };
 use bakeoff::journal::Learnt;
 use bakeoff::model::{CardKind, CardSink, CardState, LaneId, LeaseId, Sender};
 use bakeoff::sandbox::{JobSpec, Launcher};
 
 use crate::sandbox::stage::*;
+
+/// Nobody who could answer.
+const NOBODY: Alone = Alone { no_terminal: true, no_input: false, ci: false };
 
 /// A directory as a lane's workspace.
 struct Place(PathBuf);
@@ -54,7 +57,7 @@ impl Run {
             script: script.to_owned(),
             dir: String::new(),
             terminal,
-            alone: false,
+            alone: Alone::default(),
             viewer: Viewer::Nobody,
         }
     }
@@ -307,6 +310,35 @@ fn an_answer_through_a_pipe_is_a_secret_by_its_question() {
 }
 
 #[test]
+fn a_program_that_waits_for_who_reads_it_goes_on_though_it_began_like_a_secret() {
+    // contract R19 in part: what goes to whoever started a command
+    on(System::Here, || async {
+        for viewer in [Viewer::Text, Viewer::Bytes] {
+            let run = Run::new().await;
+            let script = "printf 'Password: '; read w; printf su; read a; echo \"rely, $a: $w\"";
+            let command = Command { viewer, ..run.command(script, false) };
+            let job = run.jobs.start(None, &command).unwrap();
+            let handle = job.viewer();
+            stands(&job, asks).await;
+            put(&job, submit("surething")).await.unwrap();
+            let (mut seen, mut next, mut answered) = (String::new(), 0, false);
+            while handle.is_live() {
+                handle.written_beyond(next).await;
+                let reading = handle.read_from(next);
+                (seen, next) = (seen + &reading.text(), reading.next);
+                if !answered && seen.ends_with("su") {
+                    answered = true;
+                    assert_eq!(text(&job), "Password: ", "nothing of a secret is kept");
+                    put(&job, submit("you see")).await.unwrap();
+                }
+            }
+            seen += &handle.read_from(next).text();
+            assert_eq!(seen, "Password: surely, you see: [masked]\n");
+        }
+    });
+}
+
+#[test]
 fn where_nobody_can_answer_a_question_for_a_secret_ends_the_command() {
     // contract R21 in part: headless
     for system in ALL {
@@ -316,7 +348,7 @@ fn where_nobody_can_answer_a_question_for_a_secret_ends_the_command() {
                 (false, "printf 'Password: '; read w; sleep 1000"),
                 (true, "stty -echo; printf 'Who? '; read w; sleep 1000"),
             ] {
-                let command = Command { alone: true, ..run.command(script, pty) };
+                let command = Command { alone: NOBODY, ..run.command(script, pty) };
                 let job = run.jobs.start(None, &command).unwrap();
                 assert_eq!(over(&job).await, 125, "{}", text(&job));
                 let why = job.end().unwrap().reason().unwrap();
@@ -324,16 +356,81 @@ fn where_nobody_can_answer_a_question_for_a_secret_ends_the_command() {
                     why.contains("asked for a secret (") && why.contains("nobody is there"),
                     "{why}"
                 );
+                assert!(
+                    why.contains("start it from a terminal, or") && !why.contains("--no-input"),
+                    "{why}"
+                );
             }
             // A yes or a no is no secret: it waits.
             let command = Command {
-                alone: true,
+                alone: NOBODY,
                 ..run.command("printf 'Sure? [y/N] '; read y; exit 8", false)
             };
             let job = run.jobs.start(None, &command).unwrap();
             stands(&job, asks).await;
             put(&job, submit("n")).await.unwrap();
             assert_eq!(over(&job).await, 8);
+        });
+    }
+}
+
+/// Python that takes its terminal's echo away, or says that it asks for a secret, and then does this.
+fn dark(pty: bool, then: &str) -> String {
+    let dark = match pty {
+        true => {
+            "import termios; m = termios.tcgetattr(0); m[3] &= ~termios.ECHO; termios.tcsetattr(0, termios.TCSANOW, m)"
+        }
+        false => "print('Password: ', end='', flush=True)",
+    };
+    format!(
+        "import os, select, signal, subprocess, sys, threading, time\n{dark}\n{then}\nsys.exit(7)\n"
+    )
+}
+
+#[test]
+fn what_works_in_the_dark_asks_for_no_secret_and_what_reads_does() {
+    // contract R21 in part: headless; what is no question
+    if !python() {
+        return;
+    }
+    // Longer than words alone are waited for.
+    const WORK: [&str; 5] = [
+        "time.sleep(3)",
+        "subprocess.run(['sleep', '3'])",
+        "select.select([], [], [], 3)",
+        "r, w = os.pipe(); threading.Timer(3, os.write, (w, b'x')).start(); e = select.epoll(); e.register(r, select.EPOLLIN); e.poll()",
+        "r, w = os.pipe(); p = select.poll(); p.register(r); p.register(1, select.POLLOUT); os.fork() or (time.sleep(3), os.write(w, b'x')); p = select.poll(); p.register(r, select.POLLIN); p.poll()",
+    ];
+    const READ: [&str; 6] = [
+        "os.read(0, 1)",
+        "select.select([0, 1], [], [])",
+        "p = select.poll(); p.register(0, select.POLLIN); p.poll()",
+        "i = select.epoll(); i.register(0, select.EPOLLIN); e = select.epoll(); e.register(i, select.EPOLLIN); e.poll()",
+        "threading.Thread(target=os.read, args=(os.dup(0), 1)).start(); time.sleep(1000)",
+        "subprocess.run(['sh', '-c', 'read a'])",
+    ];
+    for system in [System::Here, System::Ordinary, System::OrdinaryNoNamespaces] {
+        on(system, move || async move {
+            let run = Run::new().await;
+            let start = |pty: bool, then: &str| {
+                let path = run.dir.path().join(format!("{}.py", nonce()));
+                std::fs::write(&path, dark(pty, then)).unwrap();
+                let script = format!("exec python3 {}", path.display());
+                let command = Command { alone: NOBODY, ..run.command(&script, pty) };
+                (then.to_owned(), pty, run.jobs.start(None, &command).unwrap())
+            };
+            for (then, pty, job) in
+                [true, false].map(|pty| WORK.map(|then| start(pty, then))).as_flattened()
+            {
+                assert_eq!(over(job).await, 7, "{then}, {pty}: {:?}", job.end());
+            }
+            for (then, pty, job) in
+                [true, false].map(|pty| READ.map(|then| start(pty, then))).as_flattened()
+            {
+                assert_eq!(over(job).await, 125, "{then}, {pty}: {}", text(job));
+                let why = job.end().unwrap().reason().unwrap();
+                assert!(why.contains("asked for a secret ("), "{then}, {pty}: {why}");
+            }
         });
     }
 }

@@ -33,9 +33,13 @@ fn done(entry: &mut Entry, what: WireFeeding, bytes: Vec<u8>) -> Result<InputSta
         WireFeeding::Write { hidden } => input.take(bytes, hidden)?,
         WireFeeding::Close => input.close(),
         WireFeeding::Resize(size) => input.resize(size)?,
-        WireFeeding::Look => {}
+        WireFeeding::Look | WireFeeding::Inspect => {}
     }
-    Ok(input.state())
+    let awaited = match what {
+        WireFeeding::Inspect => input.place().and_then(|place| place.is_awaited(entry.running.pid)),
+        _ => None,
+    };
+    Ok(InputState { awaited, ..input.state() })
 }
 
 /// Takes all that a job's init has said.

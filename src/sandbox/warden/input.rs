@@ -13,6 +13,7 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Winsize};
 
 use super::super::live::{Feed, InputState, TerminalModes, TerminalSize};
 use super::pipes::{Side, null, pipe};
+use super::waits::{self, Place};
 
 /// So many bytes may wait for a job to read them.
 const MOST_WAITING: usize = 1 << 20;
@@ -161,6 +162,15 @@ impl Input {
         self.pending.iter().map(|piece| piece.bytes.len()).sum()
     }
 
+    /// Where the job reads it.
+    pub(super) fn place(&self) -> Option<Place> {
+        let end = self.to.as_ref()?.as_fd();
+        match self.kind {
+            Feed::Terminal(_) => waits::side(end),
+            _ => Place::of(end),
+        }
+    }
+
     /// How it stands.
     pub(super) fn state(&self) -> InputState {
         let terminal = match (self.kind, &self.to) {
@@ -171,7 +181,12 @@ impl Input {
             echo: modes.local_modes.contains(LocalModes::ECHO),
             canonical: modes.local_modes.contains(LocalModes::ICANON),
         });
-        InputState { open: !self.closed, terminal: modes, waiting: self.waiting() as u64 }
+        InputState {
+            open: !self.closed,
+            terminal: modes,
+            waiting: self.waiting() as u64,
+            awaited: None,
+        }
     }
 }
 

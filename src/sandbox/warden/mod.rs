@@ -19,6 +19,7 @@ pub(crate) mod proto;
 mod realm;
 mod server;
 mod table;
+mod waits;
 
 pub use client::{Life, Mounted, Warden, WardenOptions};
 pub use meter::held_below;

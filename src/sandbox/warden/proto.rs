@@ -100,6 +100,7 @@ pub(crate) enum WireFeeding {
     Close,
     Resize(TerminalSize),
     Look,
+    Inspect,
 }
 
 impl From<Feeding> for (WireFeeding, Vec<u8>) {
@@ -109,6 +110,7 @@ impl From<Feeding> for (WireFeeding, Vec<u8>) {
             Feeding::Close => (WireFeeding::Close, Vec::new()),
             Feeding::Resize(size) => (WireFeeding::Resize(size), Vec::new()),
             Feeding::Look => (WireFeeding::Look, Vec::new()),
+            Feeding::Inspect => (WireFeeding::Inspect, Vec::new()),
         }
     }
 }

@@ -361,6 +361,35 @@ fn ctrl_c_ends_a_command_and_a_viewer_that_is_gone_takes_it_along() {
     stage.place.nothing_left("commands that were ended");
 }
 
+// contract R22 in part: left while nothing can be seen yet
+#[test]
+fn before_the_engine_answers_a_ctrl_c_leaves_also_where_it_was_ignored() {
+    let (stage, running) = Stage::at_work();
+    running.signal(Signal::STOP);
+    for args in [&["shell", "--lane", "one/1", "--", "true"][..], &["attach", "one/1"]] {
+        let given = stage.place.bakeoff(args);
+        let mut command = Command::new("sh");
+        // As behind `&` in a script.
+        command.args(["-c", "trap '' INT; echo; exec \"$0\" \"$@\""]).arg(given.get_program());
+        command.args(given.get_args()).current_dir(&stage.place.repo).env_clear();
+        command.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        let status = loop {
+            // The first may come before anybody minds them.
+            let _ = rustix::process::kill_process(pid, Signal::INT);
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(10));
+        };
+        assert_eq!(status.code(), Some(130), "{args:?}");
+    }
+    running.signal(Signal::CONT);
+    stage.ends(running).exits(0);
+}
+
 // contract R18
 #[test]
 fn a_program_in_a_terminal_that_outlives_a_ctrl_c_ends_with_its_own_status() {
