@@ -160,6 +160,7 @@ impl Shown<'_> {
             self.send_output().await?;
             let card = self.handle.card();
             if over {
+                self.send_what_was_said(answers).await?;
                 return self.send(&Frame::Ended { card }).await;
             }
             if card.state != self.state {
@@ -171,6 +172,20 @@ impl Shown<'_> {
                 Some(answer) = answers.recv() => self.send(&answer).await?,
                 () = tokio::time::sleep(LOOK) => {}
             }
+        }
+    }
+
+    /// What there is to say of the viewer's input comes before the end, also where that came at once.
+    async fn send_what_was_said(
+        &mut self,
+        answers: &mut mpsc::Receiver<Frame>,
+    ) -> std::io::Result<()> {
+        while let Ok(answer) = answers.try_recv() {
+            self.send(&answer).await?;
+        }
+        match self.handle.take_note() {
+            Some(text) => self.send(&Frame::Note { text }).await,
+            None => Ok(()),
         }
     }
 

@@ -175,6 +175,24 @@ async fn who_attaches_gets_the_buffer_then_the_tail_and_leaves_without_stopping(
     assert_eq!(rows, [5, 7]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_to_be_said_of_an_input_comes_before_the_end_that_it_brought_about() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::new(dir.path());
+    let fake = Fake::new("one/1#1");
+    engine.served.floor.board.add(fake.clone());
+    // As if the input had ended it in the same moment.
+    *fake.note.lock().unwrap() = Some("it is short".to_owned());
+    fake.end("exit 0");
+    let run = engine.run.clone();
+    let viewer = move || {
+        let (_, mut follow, _speak) = attach(&run, "one/1#1", None).unwrap();
+        assert_eq!(follow.frame().unwrap(), Some(Frame::Note { text: "it is short".to_owned() }));
+        assert!(matches!(follow.frame().unwrap(), Some(Frame::Ended { .. })));
+    };
+    tokio::task::spawn_blocking(viewer).await.unwrap();
+}
+
 // contract C32 in part: whose text it is is the kernel's word
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_text_for_a_worker_is_answered_with_its_fate() {

@@ -31,6 +31,8 @@ pub(crate) struct Fake {
     pub inputs: Mutex<Vec<(Input, String)>>,
     /// The sizes that it was told.
     pub sizes: Mutex<Vec<Size>>,
+    /// What is to be said of an input.
+    pub note: Mutex<Option<String>>,
 }
 
 impl Fake {
@@ -43,6 +45,7 @@ impl Fake {
             forgotten: AtomicBool::new(false),
             inputs: Mutex::default(),
             sizes: Mutex::default(),
+            note: Mutex::default(),
         })
     }
 
@@ -118,6 +121,10 @@ impl Handle for Fake {
         }
         lock(&self.inputs).push((input, from.to_string()));
         std::future::ready(Ok(())).boxed()
+    }
+
+    fn take_note(&self) -> Option<String> {
+        lock(&self.note).take()
     }
 
     fn resize(&self, size: Size) -> Result<(), String> {
