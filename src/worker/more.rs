@@ -139,9 +139,7 @@ impl Questions {
         let open = self.lock();
         let waits = open.as_ref().filter(|question| question.answer.is_none());
         waits.map(|Question { lane, rounds, usual, .. }| {
-            format!(
-                "{lane} has used its {rounds} tool rounds; how many more? (a number, y for {usual}, n for none)"
-            )
+            format!("more rounds for {lane} after {rounds}? (y = {usual}, n, a number)")
         })
     }
 
@@ -309,7 +307,7 @@ mod tests {
                 tokio::task::yield_now().await;
                 assert_eq!(
                     questions.prompt().unwrap(),
-                    "one/1+1 has used its 8 tool rounds; how many more? (a number, y for 5, n for none)"
+                    "more rounds for one/1+1 after 8? (y = 5, n, a number)"
                 );
                 for other in ["yes please", "", "-1", "1001", "use tabs"] {
                     assert!(!questions.answer(other, &ada()), "{other:?}");

@@ -62,7 +62,7 @@ fn who_is_attached_grants_more_rounds_or_none_and_nobody_else_is_waited_for() {
     let told = stage.is_cut_off("two");
     assert!(told.starts_with(why), "{told}");
     stage.delegates("one");
-    let asks = "one/1: asks: one/1+1 has used its 2 tool rounds; how many more? (a number, y for 2, n for none)";
+    let asks = "one/1: asks: more rounds for one/1+1 after 2? (y = 2, n, a number)";
     terminal.shows("its question", |screen| screen.replace('\n', "").contains(asks));
     assert_eq!(stage.state("one/1"), "needs_approval");
     // What is no answer is a word for the worker.
@@ -76,7 +76,7 @@ fn who_is_attached_grants_more_rounds_or_none_and_nobody_else_is_waited_for() {
     assert_eq!(stage.state("one/1"), "running");
     stage.calls("one", "list_dir", json!({"path": "."}));
     terminal.shows("its next question", |screen| {
-        screen.replace('\n', "").contains("one/1+1 has used its 3 tool rounds; how many more?")
+        screen.replace('\n', "").contains("more rounds for one/1+1 after 3?")
     });
     terminal.types("n");
     let told = stage.is_cut_off("one");
@@ -170,7 +170,7 @@ fn a_killed_run_keeps_an_answer_and_forgets_a_question() {
     LANES.iter().for_each(|lane| drop(stage.asked(lane)));
     let terminal = stage.attached("one/1");
     stage.delegates("one");
-    terminal.shows("its question", |screen| screen.contains("how many more?"));
+    terminal.shows("its question", |screen| screen.contains("more rounds for one/1+1 after 2?"));
     terminal.types("1");
     let granted = stage.asked("one");
     // In the middle of the call that it was granted.
@@ -183,7 +183,7 @@ fn a_killed_run_keeps_an_answer_and_forgets_a_question() {
     drop(stage.asked("two"));
     let other = stage.attached("one/1");
     stage.calls("one", "list_dir", json!({"path": "."}));
-    other.shows("its next question", |screen| screen.contains("has used its 3 tool rounds"));
+    other.shows("its next question", |screen| screen.contains("more rounds for one/1+1 after 3?"));
     running.signal(Signal::KILL);
     running.end();
     stage.lines["two"].send(json!({"content": "too late"})).unwrap();
