@@ -1,16 +1,17 @@
 //! The engine's side of the socket.
 
+use std::collections::VecDeque;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::unix::OwnedReadHalf;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -41,7 +42,7 @@ pub struct Served {
 const MOST_TALKS: usize = 128;
 /// How long the first line of a caller may take.
 const FIRST_LINE: Duration = Duration::from_secs(10);
-/// How long nobody is let in after that failed.
+/// How long nobody is let in after that failed, and a place is waited for until another caller is sent away.
 const BREATH: Duration = Duration::from_millis(50);
 
 /// A listening socket; dropping it ends the service and removes the socket.
@@ -108,11 +109,53 @@ impl Drop for Control {
     }
 }
 
-async fn accept(listener: UnixListener, served: Served, talks: &TaskTracker) {
-    let places = Arc::new(Semaphore::new(MOST_TALKS));
+/// Callers that have not said yet what they want, the oldest first: each gives its place to one that comes when all are
+/// taken.
+#[derive(Clone, Default)]
+struct Silent(Arc<Mutex<VecDeque<Arc<Notify>>>>);
+
+impl Silent {
+    fn all(&self) -> MutexGuard<'_, VecDeque<Arc<Notify>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more.
+    fn add(&self) -> Arc<Notify> {
+        let one = Arc::new(Notify::new());
+        self.all().push_back(one.clone());
+        one
+    }
+
+    /// One of them has spoken, or is gone.
+    fn remove(&self, one: &Arc<Notify>) {
+        self.all().retain(|other| !Arc::ptr_eq(other, one));
+    }
+
+    /// Sends the oldest away, if there is one.
+    fn send_away(&self) {
+        if let Some(oldest) = self.all().pop_front() {
+            oldest.notify_one();
+        }
+    }
+}
+
+/// A place for one more. Where all are being served it waits, and who comes later in the kernel's queue.
+async fn take_place(places: &Arc<Semaphore>, silent: &Silent) -> Option<OwnedSemaphorePermit> {
     loop {
-        // Who comes while all places are taken waits in the kernel's queue.
-        let Ok(place) = places.clone().acquire_owned().await else { return };
+        if places.available_permits() == 0 {
+            silent.send_away();
+        }
+        // One that was sent away may have spoken in that moment, and stays.
+        let place = tokio::time::timeout(BREATH, places.clone().acquire_owned()).await;
+        if let Ok(place) = place {
+            return place.ok();
+        }
+    }
+}
+
+async fn accept(listener: UnixListener, served: Served, talks: &TaskTracker) {
+    let (places, silent) = (Arc::new(Semaphore::new(MOST_TALKS)), Silent::default());
+    loop {
         let (stream, _) = match listener.accept().await {
             Ok(accepted) => accepted,
             // A caller that went away, or no descriptor that is free: both pass.
@@ -122,25 +165,47 @@ async fn accept(listener: UnixListener, served: Served, talks: &TaskTracker) {
             }
         };
         let Some(sender) = peer::sender(&stream) else { continue };
-        let served = served.clone();
+        let place = take_place(&places, &silent).await;
+        let (served, silent) = (served.clone(), silent.clone());
+        let waits = silent.add();
         talks.spawn(async move {
+            let (reader, writer) = stream.into_split();
+            let mut lines = BufReader::new(reader);
+            let request = first(&mut lines, &waits).await;
+            silent.remove(&waits);
             // An operator who went away needs no answer.
-            let _ = serve(stream, &served, &sender).await;
+            if let Ok(request) = request {
+                let _ = serve((lines, writer), request, &served, &sender).await;
+            }
             drop(place);
         });
     }
 }
 
-async fn serve(stream: UnixStream, served: &Served, sender: &Sender) -> std::io::Result<()> {
-    let (reader, mut writer) = stream.into_split();
-    let mut lines = BufReader::new(reader);
-    let request = match tokio::time::timeout(FIRST_LINE, next_line(&mut lines)).await {
-        Ok(line) => match line? {
+/// What a caller wants; in words, why that is not known.
+async fn first(lines: &mut Lines, sent_away: &Notify) -> std::io::Result<Result<Request, String>> {
+    tokio::select! {
+        // What has come is done.
+        biased;
+        line = next_line(lines) => Ok(match line? {
             Some(line) => read(&line),
             None => Err(format!("the request is longer than {MAX_LINE} bytes")),
-        },
-        Err(_) => Err(format!("no request came within {} s", FIRST_LINE.as_secs())),
-    };
+        }),
+        () = sent_away.notified() => Ok(Err(format!(
+            "no request came, and others took all {MOST_TALKS} places: try again"
+        ))),
+        () = tokio::time::sleep(FIRST_LINE) => {
+            Ok(Err(format!("no request came within {} s", FIRST_LINE.as_secs())))
+        }
+    }
+}
+
+async fn serve(
+    (lines, mut writer): (Lines, OwnedWriteHalf),
+    request: Result<Request, String>,
+    served: &Served,
+    sender: &Sender,
+) -> std::io::Result<()> {
     if is_gone(lines.get_ref().as_ref()) {
         // Who gave up was told that nothing was done.
         return Ok(());

@@ -119,6 +119,37 @@ async fn a_crowd_that_has_gone_keeps_nobody_out() {
     assert_eq!(reply, Reply::Jobs { jobs: Vec::new() });
 }
 
+/// Nor do those that stay: who has not spoken gives way, and who is served does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_that_says_nothing_gives_way_to_whoever_speaks() {
+    use std::io::{BufRead, BufReader};
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::new(dir.path());
+    let fake = Fake::new("one/1#1");
+    engine.served.floor.board.add(fake.clone());
+    let (run, socket) = (engine.run.clone(), dir.path().join("control.sock"));
+    let crowd = move || {
+        let (_, follow, speak) = attach(&run, "one/1#1", None).unwrap();
+        let connect = |_| std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        ((follow, speak), (0..300).map(connect).collect::<Vec<_>>())
+    };
+    let ((mut follow, speak), crowd) = tokio::task::spawn_blocking(crowd).await.unwrap();
+    for _ in 0..3 {
+        let reply = engine.ask(Request::Jobs { ended: false }).await.unwrap();
+        assert!(matches!(reply, Reply::Jobs { jobs } if jobs.len() == 1));
+    }
+    fake.write("still there");
+    let seen = move || {
+        let frame = follow.frame().unwrap();
+        assert_eq!(frame, Some(Frame::Output { text: "still there".to_owned() }));
+        let mut answer = String::new();
+        BufReader::new(&crowd[0]).read_line(&mut answer).unwrap();
+        assert!(answer.contains("others took all 128 places"), "{answer}");
+    };
+    tokio::task::spawn_blocking(seen).await.unwrap();
+    drop(speak);
+}
+
 // contract R22 together: the screen is tested in a terminal
 // contract R11 together: with a thing that takes input
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
