@@ -118,22 +118,34 @@ impl Cards {
             count => format!("{count} {label}s"),
         };
         let counts: Vec<String> = counts.iter().map(count).collect();
-        let hidden = hidden(self.rows.len(), usize::from(size().0));
-        header.set_message(format!("background: {}{hidden}", counts.join(", ")));
+        let (lines, columns) = size();
+        let hidden = hidden(self.rows.len(), usize::from(lines));
+        header.set_message(headed(&counts.join(", "), hidden, usize::from(columns)));
     }
 }
 
 /// The lines that stand above the rows: the stage's and the header.
 const ABOVE: usize = 2;
 
-/// What there is beside the rows that a terminal of so many lines has room for.
-fn hidden(rows: usize, lines: usize) -> String {
-    match rows.saturating_sub(lines.saturating_sub(ABOVE)) {
-        hidden if hidden > 0 && lines > 0 => {
-            format!(" ({hidden} more than fit; `bakeoff jobs` lists them)")
-        }
-        _ => String::new(),
+/// How many rows a terminal of so many lines has no room for.
+fn hidden(rows: usize, lines: usize) -> usize {
+    match lines {
+        0 => 0,
+        lines => rows.saturating_sub(lines.saturating_sub(ABOVE)),
     }
+}
+
+/// The header in a terminal of so many columns: what is hidden is said before anything else is.
+fn headed(counts: &str, hidden: usize, columns: usize) -> String {
+    let whole = format!("background: {counts}");
+    if hidden == 0 {
+        return whole;
+    }
+    let long = format!("{whole} ({hidden} more than fit; `bakeoff jobs` lists them)");
+    let forms =
+        [long, format!("{whole} ({hidden} hidden)"), format!("background: {hidden} hidden")];
+    let fits = |form: &&String| columns == 0 || form.len() <= columns;
+    forms.iter().find(fits).cloned().unwrap_or_else(|| format!("{hidden} hidden"))
 }
 
 impl Row {
@@ -156,7 +168,18 @@ mod tests {
     // contract R2 in part: what has no room for a row
     #[test]
     fn rows_that_do_not_fit_are_counted() {
-        assert_eq!((hidden(8, 10), hidden(3, 0)), (String::new(), String::new()));
-        assert_eq!(hidden(12, 10), " (4 more than fit; `bakeoff jobs` lists them)");
+        assert_eq!((hidden(8, 10), hidden(3, 0), hidden(12, 10)), (0, 0, 4));
+        let counts = "2 workers, 5 jobs";
+        for (hidden, columns, header) in [
+            (0, 20, "background: 2 workers, 5 jobs"),
+            (4, 0, "background: 2 workers, 5 jobs (4 more than fit; `bakeoff jobs` lists them)"),
+            (4, 80, "background: 2 workers, 5 jobs (4 more than fit; `bakeoff jobs` lists them)"),
+            (4, 40, "background: 2 workers, 5 jobs (4 hidden)"),
+            (4, 39, "background: 4 hidden"),
+            (4, 20, "background: 4 hidden"),
+            (4, 10, "4 hidden"),
+        ] {
+            assert_eq!(headed(counts, hidden, columns), header);
+        }
     }
 }

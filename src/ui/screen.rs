@@ -3,17 +3,27 @@
 //! What draws the rows fills each with blanks up to the right edge and lets the terminal wrap. A terminal takes all of
 //! them for one long line then, which it folds anew when it is resized: the rows move, and the next frame wipes what stood
 //! above them. Here each row ends in a line break instead. Where a narrower terminal has folded rows all the same, the
-//! next frame begins as many lines higher. Never here: what the rows say.
+//! next frame begins as many lines higher. How many those are is known once the terminal keeps its size: until then a
+//! frame waits, because one that begins too high wipes what happened. Never here: what the rows say.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use indicatif::TermLike;
 use unicode_width::UnicodeWidthStr;
 
 /// So many widths of rows are kept; more lines than a terminal has.
 const ROWS: usize = 1000;
+
+/// How long a terminal has had its size when that is believed. Who resizes it may be told of sizes late, one after the
+/// other: tmux waits a quarter of a second between two of them.
+const SETTLED: Duration = Duration::from_millis(300);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(30);
+/// The longest that a frame waits for it.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Its size, in rows and columns.
 type Size = fn() -> (u16, u16);
@@ -37,8 +47,14 @@ struct State<W> {
     column: usize,
     /// Whether what comes next stands in a new row.
     breaks: bool,
-    /// Whether nothing of the frame was written yet.
-    fresh: bool,
+    /// By how many rows the frame begins above the last row drawn; absent before it begins.
+    begins: Option<usize>,
+    /// The size that the frame is made for.
+    size: Option<(u16, u16)>,
+    /// The columns of the terminal when the last frame was written.
+    columns: usize,
+    /// Rows of the frame under way.
+    rows: usize,
     /// The rows drawn last.
     drawn: VecDeque<Row>,
 }
@@ -66,9 +82,17 @@ impl Screen<io::Stderr> {
 
 impl<W: Write + Send> Screen<W> {
     fn new(out: W, size: Size) -> Self {
-        let frame = Vec::new();
-        let state =
-            State { out, frame, column: 0, breaks: false, fresh: true, drawn: VecDeque::new() };
+        let state = State {
+            out,
+            frame: Vec::new(),
+            column: 0,
+            breaks: false,
+            begins: None,
+            size: None,
+            columns: columns(size()),
+            rows: 0,
+            drawn: VecDeque::new(),
+        };
         Self { state: Mutex::new(state), size }
     }
 
@@ -76,19 +100,53 @@ impl<W: Write + Send> Screen<W> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn columns(&self) -> usize {
-        usize::from(self.width()).max(1)
+    /// The size that the frame under way is made for: one from its beginning to its end.
+    fn frame_size(&self) -> (u16, u16) {
+        *self.state().size.get_or_insert_with(self.size)
     }
+
+    fn columns(&self) -> usize {
+        columns(self.frame_size())
+    }
+
+    /// The columns of the terminal, once they stay the same where they are others than `before`.
+    fn settled(&self, before: usize) -> usize {
+        let mut now = columns((self.size)());
+        let (begun, mut since) = (Instant::now(), Instant::now());
+        while now != before && since.elapsed() < SETTLED && begun.elapsed() < PATIENCE {
+            std::thread::sleep(LOOK);
+            let then = std::mem::replace(&mut now, columns((self.size)()));
+            if then != now {
+                since = Instant::now();
+            }
+        }
+        now
+    }
+}
+
+fn columns((_, columns): (u16, u16)) -> usize {
+    usize::from(Some(columns).filter(|columns| *columns > 0).unwrap_or(80))
 }
 
 impl<W> State<W> {
     fn say(&mut self, bytes: &str) {
         self.frame.extend_from_slice(bytes.as_bytes());
-        self.fresh = false;
+    }
+
+    /// The way to where the frame begins, and what is to be wiped there.
+    fn way_up(&self, columns: usize) -> String {
+        let Some(rows) = self.begins else { return String::new() };
+        // Its first row stands where the last frame's does by now.
+        match self.lines(rows + 1, columns) - 1 {
+            lines if lines > rows => format!("\x1b[{lines}A\r\x1b[J"),
+            0 => String::new(),
+            lines => format!("\x1b[{lines}A"),
+        }
     }
 
     fn end_row(&mut self, width: usize, columns: usize) {
         self.breaks = true;
+        self.rows += 1;
         self.drawn.push_back(Row { width, lines: Row::lines(width, columns) });
         if self.drawn.len() > ROWS {
             self.drawn.pop_front();
@@ -121,10 +179,10 @@ impl<W> State<W> {
         }
     }
 
-    /// How many lines those rows take by now that took `lines` lines when they were drawn.
+    /// How many lines those rows of the last frame take by now that took `lines` lines when they were drawn.
     fn lines(&self, lines: usize, columns: usize) -> usize {
         let (mut then, mut now) = (0, 0);
-        for row in self.drawn.iter().rev() {
+        for row in self.drawn.iter().rev().skip(self.rows) {
             if then >= lines {
                 break;
             }
@@ -143,30 +201,21 @@ impl<W: Write + Send> std::fmt::Debug for Screen<W> {
 
 impl<W: Write + Send> TermLike for Screen<W> {
     fn width(&self) -> u16 {
-        Some((self.size)().1).filter(|columns| *columns > 0).unwrap_or(80)
+        Some(self.frame_size().1).filter(|columns| *columns > 0).unwrap_or(80)
     }
 
     fn height(&self) -> u16 {
-        Some((self.size)().0).filter(|rows| *rows > 0).unwrap_or(24)
+        Some(self.frame_size().0).filter(|rows| *rows > 0).unwrap_or(24)
     }
 
     fn move_cursor_up(&self, rows: usize) -> io::Result<()> {
-        let columns = self.columns();
         let mut state = self.state();
-        // A frame begins at its first row, wherever that stands by now.
-        if state.fresh {
-            let lines = state.lines(rows + 1, columns);
-            if lines > rows + 1 {
-                state.say(&format!("\x1b[{}A\r\x1b[J", lines - 1));
-                state.breaks = false;
-                return Ok(());
-            }
-        }
-        if rows > 0 {
+        state.breaks = false;
+        if state.begins.is_none() {
+            state.begins = Some(rows);
+        } else if rows > 0 {
             state.say(&format!("\x1b[{rows}A"));
         }
-        state.fresh = false;
-        state.breaks = false;
         Ok(())
     }
 
@@ -218,9 +267,12 @@ impl<W: Write + Send> TermLike for Screen<W> {
     }
 
     fn flush(&self) -> io::Result<()> {
+        let before = self.state().columns;
+        let columns = self.settled(before);
         let mut state = self.state();
-        let frame = std::mem::take(&mut state.frame);
-        state.fresh = true;
+        let mut frame = state.way_up(columns).into_bytes();
+        frame.append(&mut state.frame);
+        (state.begins, state.size, state.columns, state.rows) = (None, None, columns, 0);
         state.out.write_all(&frame)?;
         state.out.flush()
     }
@@ -308,5 +360,29 @@ mod tests {
         all.clear().unwrap();
         drop(all);
         assert!(!paper.taken().ends_with("\r\n"), "what is cleared leaves no empty line");
+    }
+
+    static DRAGGED: AtomicU16 = AtomicU16::new(40);
+
+    // contract R35 in part: while the terminal is resized
+    #[test]
+    fn a_frame_waits_until_the_terminal_keeps_its_size() {
+        let paper = Paper::default();
+        let screen = Screen::new(paper.clone(), || (10, DRAGGED.load(Ordering::SeqCst)));
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::term_like(Box::new(screen)));
+        let row = all.add(plain());
+        row.set_message("one, of thirty columns or more");
+        row.tick();
+        paper.taken();
+        // Smaller for a moment: in the end the row takes one line, as before.
+        DRAGGED.store(10, Ordering::SeqCst);
+        let back = std::thread::spawn(|| {
+            std::thread::sleep(SETTLED / 3);
+            DRAGGED.store(39, Ordering::SeqCst);
+        });
+        row.tick();
+        back.join().unwrap();
+        let text = paper.taken();
+        assert!(text.starts_with("\r"), "two lines higher would be one of what happened: {text:?}");
     }
 }

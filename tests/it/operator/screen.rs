@@ -218,14 +218,15 @@ fn what_happened_stays_above_the_live_view_when_the_terminal_is_resized() {
         rows.map(str::trim).collect::<String>().split(' ').map(str::to_owned).collect()
     };
     assert!(above(&before).concat().contains("bakeoffrun"), "{before}");
+    // The newest, where one of before was left standing.
+    let drawn = |screen: &str| {
+        screen.lines().rev().find(|line| line.contains("workers 0 of")).map(str::to_owned)
+    };
     for (columns, rows, age) in
         [("200", "50", "wider"), ("60", "16", "narrower"), ("100", "24", "as before")]
     {
         terminal.resize(columns, rows);
         // The first frame from here on may have been begun before; each tells of another moment.
-        let drawn = |screen: &str| {
-            screen.lines().find(|line| line.contains("workers 0 of")).map(str::to_owned)
-        };
         for _ in 0..2 {
             let was = drawn(&terminal.screen());
             terminal.shows("another frame", |screen| live(screen) && drawn(screen) != was);
@@ -235,6 +236,18 @@ fn what_happened_stays_above_the_live_view_when_the_terminal_is_resized() {
         assert_eq!(all.matches("background:").count(), 1, "{age}:\n{all}");
         assert_eq!(above(&all).concat(), above(&before).concat(), "{age}:\n{all}");
     }
+    // As somebody drags its edge: rows of a frame may be left standing then, and what happened stays.
+    for columns in ["60", "200", "50", "180", "44", "160", "61", "120"] {
+        terminal.tmux(&["resize-window", "-x", columns, "-y", "30"]);
+        std::thread::park_timeout(Duration::from_millis(70));
+    }
+    terminal.resize("100", "24");
+    for _ in 0..2 {
+        let was = drawn(&terminal.screen());
+        terminal.shows("another frame", |screen| live(screen) && drawn(screen) != was);
+    }
+    let all = String::from_utf8(terminal.tmux(&["capture-pane", "-p", "-S", "-"]).stdout).unwrap();
+    assert_eq!(above(&all).concat(), above(&before).concat(), "{all}");
     LANES.iter().for_each(|lane| stage.submits(lane, "2\n"));
     terminal.shows("the end", |screen| screen.contains("\nover\n"));
 }
