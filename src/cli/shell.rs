@@ -12,7 +12,7 @@ use super::running::{LATEST, find, with_others};
 use super::terminal::{self, Echo, Modes, Typed, Unseen, Way};
 use super::{CliError, Exit};
 use crate::control::{Frame, Request, Said, ShellAnswer, Speak, Wish, ask, shell, text_as_bytes};
-use crate::jobs::{Alone, Input, Size};
+use crate::jobs::{Alone, Input};
 use crate::model::Card;
 use crate::model::printable::{block, line};
 
@@ -141,7 +141,7 @@ impl Args {
     fn wish(&self, context: &Context) -> Wish {
         let no_terminal = !std::io::stdin().is_terminal();
         let alone = Alone { no_terminal, no_input: self.no_input, ci: context.is_ci() };
-        let size = || terminal::size().unwrap_or(Size { rows: 40, columns: 120 });
+        let size = || terminal::size().unwrap_or(terminal::UNKNOWN);
         Wish {
             lane: self.lane.clone(),
             script: self.command.join(" "),

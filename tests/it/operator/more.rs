@@ -202,3 +202,42 @@ fn a_killed_run_keeps_an_answer_and_forgets_a_question() {
     drop((terminal, other));
     stage.place.nothing_left("granted, killed and resumed");
 }
+
+// contract R14 in part: a terminal that tells no size
+#[test]
+fn a_terminal_without_a_size_is_one_at_which_somebody_answers() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let stage = stage("");
+    let running = stage.start();
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+    let own = rustix::fs::open(&name, flags, rustix::fs::Mode::empty()).unwrap();
+    let end = || Stdio::from(own.try_clone().unwrap());
+    let mut viewer = stage.place.bakeoff(["attach", "one"]);
+    let mut viewer = viewer.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+    drop(own);
+    let mut master = std::fs::File::from(master);
+    let until = |master: &mut std::fs::File, words: &str| {
+        let mut seen = String::new();
+        while !seen.contains(words) {
+            let mut bytes = [0; 4096];
+            let count = master.read(&mut bytes).unwrap();
+            seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+    };
+    until(&mut master, "one/1 begins with");
+    stage.delegates("one");
+    until(&mut master, "more rounds for one/1+1 after 2?");
+    master.write_all(b"1\n").unwrap();
+    assert!(last(&stage.asked("one"), "user").contains("1 more tool round"));
+    stage.calls("one", "submit", json!({"answer": "looked", "claims": []}));
+    drop(stage.asked("one"));
+    LANES.iter().for_each(|lane| stage.submits(lane, "2\n"));
+    running.end().0.exits(0);
+    until(&mut master, "one/1 is over");
+    assert!(viewer.wait().unwrap().success());
+}
