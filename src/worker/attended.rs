@@ -292,8 +292,12 @@ impl Handle for Worker {
         input: Input,
         from: &'a Sender,
     ) -> BoxFuture<'a, Result<(), String>> {
+        let answered = match &input {
+            Input::Submit { text } => self.questions.answer(text, from),
+            _ => Ok(false),
+        };
         let taken = match input {
-            Input::Submit { text } if self.questions.answer(&text, from) => Ok(()),
+            Input::Submit { .. } if answered != Ok(false) => answered.map(drop),
             Input::Submit { text } => {
                 self.steering.post(self.lane.as_str(), from, &text).map_err(|e| e.to_string()).map(
                     |steer| {

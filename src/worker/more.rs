@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::future::pending;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -95,6 +95,8 @@ pub struct Questions(Arc<Lane>);
 struct Lane {
     extensions: Extensions,
     open: Mutex<Option<Question>>,
+    /// Whether there ever was one.
+    asked: AtomicBool,
     /// Terminals that are attached.
     attended: AtomicU32,
     /// Woken when there is an answer, or somebody left.
@@ -121,8 +123,8 @@ impl Drop for Asked<'_> {
 impl Questions {
     /// Those of a lane of the run that these extensions are of.
     pub fn new(extensions: Extensions) -> Self {
-        let (open, attended) = (Mutex::default(), AtomicU32::new(0));
-        Self(Arc::new(Lane { extensions, open, attended, changed: Notify::new() }))
+        let (open, asked, attended) = Default::default();
+        Self(Arc::new(Lane { extensions, open, asked, attended, changed: Notify::new() }))
     }
 
     /// A terminal is attached to the lane from now on, or is no more.
@@ -143,17 +145,30 @@ impl Questions {
         })
     }
 
-    /// Takes a line as the answer; false when it is none, or nothing is asked.
-    pub(super) fn answer(&self, line: &str, from: &Sender) -> bool {
+    /// Takes a line as the answer; false when it is none.
+    ///
+    /// # Errors
+    /// In words, when it is meant as one and can't be it: no worker is to read that as an instruction.
+    pub(super) fn answer(&self, line: &str, from: &Sender) -> Result<bool, String> {
         let mut open = self.lock();
-        let Some(question) = open.as_mut().filter(|question| question.answer.is_none()) else {
-            return false;
+        let waits = open.as_mut().filter(|question| question.answer.is_none());
+        let usual = waits.as_ref().map(|question| question.usual);
+        let granted = match granted(line, usual.unwrap_or_default()) {
+            None => return Ok(false),
+            Some(_) if !self.0.asked.load(Ordering::SeqCst) => return Ok(false),
+            Some(granted) => granted,
         };
-        let Some(granted) = granted(line, question.usual) else { return false };
+        let Some(question) = waits else {
+            return Err(format!(
+                "{:?} answers nothing: no question is open any more; to say it to the worker use `bakeoff steer`",
+                line.trim()
+            ));
+        };
+        let granted = granted.ok_or(format!("give a number from 0 to {MOST}, y or n"))?;
         question.answer = Some((granted, from.clone()));
         drop(open);
         self.0.changed.notify_waiters();
-        true
+        Ok(true)
     }
 
     fn is_answerable(&self) -> bool {
@@ -163,6 +178,7 @@ impl Questions {
     /// Asks, and waits for the answer; gives the rounds that are granted.
     async fn ask(&self, lane: &LaneId, rounds: u32, usual: u32) -> u32 {
         let (lane, answer) = (lane.clone(), None);
+        self.0.asked.store(true, Ordering::SeqCst);
         *self.lock() = Some(Question { lane: lane.clone(), rounds, usual, answer });
         let asked = Asked(self);
         let answered = tokio::time::timeout(PATIENCE, self.answered()).await;
@@ -191,12 +207,15 @@ impl Questions {
     }
 }
 
-/// What a line grants, if it is an answer.
-fn granted(line: &str, usual: u32) -> Option<u32> {
-    match line.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Some(usual),
-        "n" | "no" => Some(0),
-        number => number.parse().ok().filter(|granted| *granted <= MOST),
+/// What a line grants, if it is an answer; of a number that can't be granted nothing.
+fn granted(line: &str, usual: u32) -> Option<Option<u32>> {
+    let line = line.trim().to_ascii_lowercase();
+    let number = line.strip_prefix(['-', '+']).unwrap_or(&line);
+    match line.as_str() {
+        "y" | "yes" => Some(Some(usual)),
+        "n" | "no" => Some(Some(0)),
+        _ if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) => None,
+        line => Some(line.parse().ok().filter(|granted| *granted <= MOST)),
     }
 }
 
@@ -299,7 +318,7 @@ mod tests {
     // contract R26 together: the answer
     #[tokio::test]
     async fn a_line_that_is_an_answer_is_one_and_no_other_is() {
-        assert!(!questions(true).0.answer("y", &ada()), "nothing is asked");
+        assert_eq!(questions(true).0.answer("y", &ada()), Ok(false), "nothing was asked");
         for (line, granted) in [("y", 5), (" YES ", 5), ("12", 12), ("0", 0), ("n", 0), ("No", 0)] {
             let (lane, (questions, extensions)) = (lane(), questions(true));
             let asked = questions.ask(&lane, 8, 5);
@@ -309,12 +328,21 @@ mod tests {
                     questions.prompt().unwrap(),
                     "more rounds for one/1+1 after 8? (y = 5, n, a number)"
                 );
-                for other in ["yes please", "", "-1", "1001", "use tabs"] {
-                    assert!(!questions.answer(other, &ada()), "{other:?}");
+                for other in ["yes please", "", "-", "1e3", "use tabs"] {
+                    assert_eq!(questions.answer(other, &ada()), Ok(false), "{other:?}");
                 }
-                assert!(questions.answer(line, &ada()), "{line:?}");
-                assert!(!questions.answer("3", &ada()), "it is answered");
+                for number in ["-1", "1001", "99999999999999999999"] {
+                    let refused = questions.answer(number, &ada()).unwrap_err();
+                    assert_eq!(refused, "give a number from 0 to 1000, y or n", "{number}");
+                }
+                assert_eq!(questions.answer(line, &ada()), Ok(true), "{line:?}");
                 assert_eq!(questions.prompt(), None);
+                // The answer of a second one is no instruction to a worker.
+                for late in ["3", "y", "no"] {
+                    let refused = questions.answer(late, &ada()).unwrap_err();
+                    assert!(refused.contains("answers nothing"), "{refused}");
+                }
+                assert_eq!(questions.answer("use tabs", &ada()), Ok(false));
             };
             assert_eq!(tokio::join!(asked, answered).0, granted, "{line:?}");
             assert_eq!(extensions.known(&lane, 9), None);
@@ -353,7 +381,7 @@ mod tests {
         let asked = questions.ask(&lane, 2, 2);
         let answered = async {
             tokio::task::yield_now().await;
-            assert!(questions.answer("y", &ada()));
+            assert_eq!(questions.answer("y", &ada()), Ok(true));
         };
         assert_eq!(tokio::join!(asked, answered).0, 0);
         assert!(extensions.all().is_empty());

@@ -74,6 +74,8 @@ fn who_is_attached_grants_more_rounds_or_none_and_nobody_else_is_waited_for() {
         "The operator lets you go on: you have 1 more tool round. Submit before they are used up.";
     assert_eq!(last(&told, "user"), granted);
     assert_eq!(stage.state("one/1"), "running");
+    terminal.types("y");
+    terminal.shows("that it is late", |screen| screen.contains("\"y\" answers nothing"));
     stage.calls("one", "list_dir", json!({"path": "."}));
     terminal.shows("its next question", |screen| {
         screen.replace('\n', "").contains("more rounds for one/1+1 after 3?")
