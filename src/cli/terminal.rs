@@ -44,8 +44,8 @@ impl Modes {
         let stdin = std::io::stdin();
         let Ok(mut modes) = tcgetattr(&stdin) else { return };
         modes.local_modes.set(LocalModes::ECHO, shown);
-        // What was typed ahead was meant for another prompt, and was seen.
-        let _ = tcsetattr(&stdin, OptionalActions::Flush, &modes);
+        // Of a line that was begun nothing is dropped: it answers the prompt, which was there before this is.
+        let _ = tcsetattr(&stdin, OptionalActions::Now, &modes);
     }
 }
 

@@ -163,7 +163,8 @@ impl Shown<'_> {
                 self.send_what_was_said(answers).await?;
                 return self.send(&Frame::Ended { card }).await;
             }
-            if card.state != self.state {
+            // Its end is told below, with all that it wrote.
+            if card.state != self.state && card.state.is_live() {
                 self.state = card.state.clone();
                 self.send(&Frame::State { card }).await?;
             }

@@ -17,7 +17,8 @@ use crate::sandbox::Feeding;
 
 /// How long a job has written nothing when it is asked whether it waits.
 const QUIET: Duration = Duration::from_millis(150);
-/// So often it is asked before words alone, with nobody there to answer them, are taken for a question.
+/// So often it is asked before words alone, with nobody there to answer them, are taken for a question; and before a
+/// pipe is believed to bring no answer.
 const PATIENT: u32 = 13;
 /// So many bytes of output are looked at for a question.
 const TAIL: u64 = 1024;
@@ -74,8 +75,11 @@ impl Entry {
         let prompt = Prompt::of(&self.tail(), state.terminal)?;
         let dark = state.terminal.is_some_and(hides);
         let secret = prompt.kind == PromptKind::Secret;
-        // Words are no proof that it reads, and nobody is there who could tell.
-        if alone && secret && !dark && !(prompt.is_plain() && quiet >= PATIENT) {
+        // Words are no proof that it reads, and nobody is there who could tell. A file or a pipe may be about to bring
+        // the answer.
+        let fed = state.open && self.alone.no_terminal && !self.alone.no_input;
+        let waited = quiet >= PATIENT && (dark || prompt.is_plain());
+        if alone && secret && (!dark || fed) && !waited {
             return None;
         }
         // Darkness is none either: it may be at work. Where that can't be told it is believed to read.

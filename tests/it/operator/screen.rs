@@ -1,5 +1,6 @@
 //! What an operator sees, in a real terminal: tmux. Where there is none these tests say so and end.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -52,16 +53,29 @@ impl Terminal {
         self.tmux(&["send-keys", key]);
     }
 
-    /// Gives it another size, and waits until programs are told so: tmux tells them of sizes one after the other, and
-    /// not at once.
-    fn resize(&self, columns: &str, rows: &str) {
-        self.tmux(&["resize-window", "-x", columns, "-y", rows]);
+    fn tty(&self) -> OwnedFd {
         let tty = self.tmux(&["display-message", "-p", "#{pane_tty}"]).stdout;
         let tty = String::from_utf8(tty).unwrap();
         // Not to be this process's own terminal.
         let flags = OFlags::RDONLY | OFlags::NOCTTY;
-        let tty = rustix::fs::open(tty.trim(), flags, Mode::empty()).unwrap();
-        let begun = Instant::now();
+        rustix::fs::open(tty.trim(), flags, Mode::empty()).unwrap()
+    }
+
+    /// Waits until it shows what is typed.
+    pub(super) fn echoes(&self) {
+        let (tty, begun) = (self.tty(), Instant::now());
+        let shown = || rustix::termios::tcgetattr(&tty).unwrap().local_modes;
+        while !shown().contains(rustix::termios::LocalModes::ECHO) {
+            assert!(begun.elapsed() < PATIENCE, "it stays dark");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+
+    /// Gives it another size, and waits until programs are told so: tmux tells them of sizes one after the other, and
+    /// not at once.
+    fn resize(&self, columns: &str, rows: &str) {
+        self.tmux(&["resize-window", "-x", columns, "-y", rows]);
+        let (tty, begun) = (self.tty(), Instant::now());
         loop {
             let size = rustix::termios::tcgetwinsize(&tty).unwrap();
             if (size.ws_col.to_string(), size.ws_row.to_string()) == (columns.into(), rows.into()) {

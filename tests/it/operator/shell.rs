@@ -531,6 +531,8 @@ fn a_detached_terminal_is_attached_to_answered_unseen_resized_and_left() {
     let numbered = |screen: &str, line: &str| {
         screen.lines().any(|one| one.trim_start().starts_with("1 ") && one.ends_with(line))
     };
+    // Shown again only once the viewer was told that no secret is asked for any more.
+    terminal.echoes();
     terminal.types("a typed line");
     terminal.shows("the program's answer", |screen| numbered(screen, " a typed line"));
     terminal.tmux(&["resize-window", "-x", "90", "-y", "30"]);
