@@ -15,8 +15,9 @@ use super::server::{Lines, next_line};
 use crate::jobs::{Handle, Input, Piece, Size};
 use crate::model::{CardState, Sender};
 
-/// How often a thing is looked at that writes nothing: it may have changed its state.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often a thing is looked at that writes nothing: it may have changed its state. Until its viewer knows that it asks
+/// for a secret, what is typed is seen.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How long what a viewer has left behind may take to be put in.
 const SETTLING: Duration = Duration::from_secs(2);

@@ -24,12 +24,18 @@ pub(crate) fn write(path: &Path, items: &[Item], stamps: &[Stamp]) -> Result<()>
     index.write().doing("write an index")
 }
 
-/// The paths of the index in `file` where the repository says that another one stands (submodules). One
-/// that is not there, or that can't be read, holds none: git has no better luck with it.
-pub fn gitlinks(file: &Path) -> Vec<Vec<u8>> {
-    let Ok(index) = Index::open(file) else { return Vec::new() };
+/// The paths of the index in `file` where the repository says that another one stands (submodules). An index that is
+/// not there holds none.
+///
+/// # Errors
+/// When it can't be read: git may read it all the same, as one that is split or sparse.
+pub fn gitlinks(file: &Path) -> Result<Vec<Vec<u8>>> {
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    let index = Index::open(file).doing("read an index")?;
     let links = index.iter().filter(|entry| entry.mode == GITLINK);
-    links.map(|entry| entry.path).collect()
+    Ok(links.map(|entry| entry.path).collect())
 }
 
 /// The mode of an entry that names a commit of another repository.

@@ -115,19 +115,29 @@ impl GitPlace {
 
     /// Pathspecs that leave out every other repository that stands in this one: `git add` and `git rm`
     /// would start git in it, where its own configuration names programs.
-    pub(super) fn without_embedded(&self, workspace: &Workspace) -> Vec<OsString> {
+    ///
+    /// # Errors
+    /// In words, when it can't be told which those are.
+    pub(super) fn without_embedded(&self, workspace: &Workspace) -> Result<Vec<OsString>, String> {
         let inside = |path: &Path| match self.top == workspace.path {
             true => rustix::fs::statat(&workspace.root, path, AtFlags::SYMLINK_NOFOLLOW).is_ok(),
             false => self.top.join(path).symlink_metadata().is_ok(),
         };
-        let links = gitlinks(&self.git_dir.join("index")).into_iter().map(OsString::from_vec);
+        let links = gitlinks(&self.git_dir.join("index")).map_err(|error| {
+            format!(
+                "it can't be told which repositories stand within this one, in which git would be started ({error}); a \
+                 split or sparse index is turned off with `git update-index --no-split-index` and `git sparse-checkout \
+                 reapply --no-sparse-index`"
+            )
+        })?;
+        let links = links.into_iter().map(OsString::from_vec);
         let there = links.filter(|path| inside(&Path::new(path).join(".git")));
         let spec = |path: OsString| {
             let mut spec = OsString::from(":(exclude,top,literal)");
             spec.push(path);
             spec
         };
-        there.map(spec).collect()
+        Ok(there.map(spec).collect())
     }
 
     /// The pathspec for the workspace, where it is a part of the working tree.

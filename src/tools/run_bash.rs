@@ -282,7 +282,7 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
             }
             // `git`, `--no-pager`, and the subcommand.
             if allowed.argv.get(2).is_some_and(|name| name == "add" || name == "rm") {
-                argv.extend(place.without_embedded(workspace));
+                argv.extend(place.without_embedded(workspace)?);
             }
         }
     }

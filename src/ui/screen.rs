@@ -272,6 +272,9 @@ impl<W: Write + Send> TermLike for Screen<W> {
         let mut state = self.state();
         let mut frame = state.way_up(columns).into_bytes();
         frame.append(&mut state.frame);
+        // Nothing of an earlier frame is there any more.
+        let old = state.drawn.len().saturating_sub(state.rows);
+        state.drawn.drain(..old);
         (state.begins, state.size, state.columns, state.rows) = (None, None, columns, 0);
         state.out.write_all(&frame)?;
         state.out.flush()
@@ -384,5 +387,15 @@ mod tests {
         back.join().unwrap();
         let text = paper.taken();
         assert!(text.starts_with("\r"), "two lines higher would be one of what happened: {text:?}");
+        // What was cleared is not there, however narrow the terminal is by now.
+        row.finish_and_clear();
+        all.clear().unwrap();
+        paper.taken();
+        DRAGGED.store(10, Ordering::SeqCst);
+        let other = all.add(plain());
+        other.set_message("two");
+        other.tick();
+        let text = paper.taken();
+        assert!(!text.contains("A\r\u{1b}[J"), "{text:?}");
     }
 }

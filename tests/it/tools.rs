@@ -232,6 +232,10 @@ async fn git_is_not_started_in_a_repository_within() {
     let (space, mark) = (bench.path("space"), bench.path("mark"));
     let sub = space.join("sub");
     std::fs::create_dir_all(&sub).unwrap();
+    for name in ["near", "far"] {
+        std::fs::create_dir_all(space.join(name)).unwrap();
+        std::fs::write(space.join(name).join("file"), "one\n").unwrap();
+    }
     let git = |dir: &Path, line: &str| {
         let base = "-c advice.addEmbeddedRepo=false -c user.name=a -c user.email=a@localhost";
         let words = base.split(' ').chain(line.split(' '));
@@ -258,6 +262,21 @@ async fn git_is_not_started_in_a_repository_within() {
     }
     let status = bench.run(&space, json!({"command": "git status --short"})).await.text;
     assert!(status.contains("A  new"), "{status}");
+    // What stands within is not found in an index that only git can read.
+    for (way, back) in [
+        ("update-index --split-index", "update-index --no-split-index"),
+        ("sparse-checkout set --cone --sparse-index near", "sparse-checkout disable"),
+    ] {
+        git(&space, way);
+        for line in lines {
+            let output = bench.run(&space, json!({"command": format!("git {line}")})).await;
+            let why = "refused: it can't be told which repositories stand within";
+            assert!(output.text.starts_with(why), "{way}, {line}: {}", output.text);
+        }
+        let status = bench.run(&space, json!({"command": "git status --short"})).await.text;
+        assert!(status.starts_with("[exit 0]") && !mark.exists(), "{way}: {status}");
+        git(&space, back);
+    }
     git(&space, "add -A");
     assert!(mark.exists(), "without the exclusion the filter runs");
 }

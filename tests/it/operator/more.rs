@@ -8,6 +8,14 @@ fn stage(limits: &str) -> Stage {
     Stage::with(&format!("max_parallel = 2\n{limits}"), "subtask_turns = 2\n")
 }
 
+/// One that is under way, seen by nobody; both models were asked.
+fn under_way(limits: &str) -> (Stage, Running) {
+    let stage = stage(limits);
+    let running = stage.start();
+    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    (stage, running)
+}
+
 impl Stage {
     /// A lane's model hands something on; the nested worker takes both of its rounds.
     fn delegates(&self, lane: &str) {
@@ -52,9 +60,7 @@ fn who_is_attached_grants_more_rounds_or_none_and_nobody_else_is_waited_for() {
     if !tmux() {
         return;
     }
-    let stage = stage("");
-    let running = stage.start();
-    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    let (stage, running) = under_way("");
     let terminal = stage.attached("one/1");
     // Nobody is attached to the other one, and the run has no terminal of its own.
     stage.delegates("two");
@@ -139,9 +145,7 @@ fn what_another_limit_stops_as_well_asks_nothing() {
         return;
     }
     // One of the other lane, one of the parent, two of the nested worker.
-    let stage = stage("max_turns = 4");
-    let running = stage.start();
-    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    let (stage, running) = under_way("max_turns = 4");
     let terminal = stage.attached("one/1");
     stage.delegates("one");
     let told = stage.asked("one");
@@ -167,9 +171,7 @@ fn a_killed_run_keeps_an_answer_and_forgets_a_question() {
     if !tmux() {
         return;
     }
-    let stage = stage("");
-    let running = stage.start();
-    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    let (stage, running) = under_way("");
     let terminal = stage.attached("one/1");
     stage.delegates("one");
     terminal.shows("its question", |screen| screen.contains("more rounds for one/1+1 after 2?"));
@@ -209,9 +211,7 @@ fn a_killed_run_keeps_an_answer_and_forgets_a_question() {
 #[test]
 fn a_terminal_without_a_size_is_one_at_which_somebody_answers() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let stage = stage("");
-    let running = stage.start();
-    LANES.iter().for_each(|lane| drop(stage.asked(lane)));
+    let (stage, running) = under_way("");
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
