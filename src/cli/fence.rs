@@ -52,6 +52,9 @@ impl Args {
         let fencer = Fencer::new(self.secret(context)?);
         let text = Untrusted::bytes(&self.label.unwrap_or_default(), &input);
         let mut delimiters = self.delimiters;
+        if delimiters.iter().any(|delimiter| !delimiter.chars().any(is_seen)) {
+            return Err(CliError::usage("--delimiter: a text of blanks alone delimits nothing"));
+        }
         delimiters.extend(BLOCKS.map(String::from));
         let options = FenceOptions { delimiters, max_bytes: self.max, keep: Keep::Head };
         let fenced = fencer.fence_with(&text, &options);
@@ -80,6 +83,11 @@ impl Args {
             .map_err(|error| CliError::internal(format!("failed to draw a secret: {error}")))?;
         Ok(secret)
     }
+}
+
+/// Whether a character is more than a blank.
+fn is_seen(c: char) -> bool {
+    !c.is_whitespace() && !c.is_control() && unicode_width::UnicodeWidthChar::width(c) != Some(0)
 }
 
 fn restore(input: &[u8]) -> Result<Exit, CliError> {

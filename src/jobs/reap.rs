@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -20,6 +20,8 @@ use crate::sandbox::{Life, ProcessId, Warden};
 const DIR: &str = "reap";
 /// How a file's name ends.
 const ENDING: &str = "jsonl";
+/// The longest file that is read as a journal, in bytes: hundreds of thousands of jobs.
+const LONGEST: u64 = 64 << 20;
 
 /// A line of a reap journal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -103,7 +105,7 @@ pub fn sweep_journals(state: &Path) -> Swept {
         if path.extension().is_none_or(|ending| ending != ENDING) {
             continue;
         }
-        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let Ok(text) = read(&path) else { continue };
         let (engine, open) = open_of(&text);
         if engine.is_some_and(|engine| engine.is_there()) {
             continue;
@@ -113,6 +115,19 @@ pub fn sweep_journals(state: &Path) -> Swept {
         let _ = std::fs::remove_file(&path);
     }
     swept
+}
+
+/// A journal's text. What is no plain file of a journal's size is none: on a FIFO a start would wait for ever.
+fn read(path: &Path) -> std::io::Result<String> {
+    let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW).bits();
+    let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.len() > LONGEST {
+        return Err(std::io::ErrorKind::InvalidData.into());
+    }
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The engine of a journal, and what it had open, jobs first. A torn line is passed over.

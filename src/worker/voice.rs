@@ -6,6 +6,9 @@ use crate::jobs::{JobState, Notice, WatchState};
 use crate::model::Steer;
 use crate::prompt::{JobNotices, OperatorSteering, PromptContext, Templates};
 
+/// So many notices of jobs are told at once.
+const MOST_TOLD: usize = 32;
+
 /// The templates and fences of a run.
 #[derive(Clone)]
 pub struct Voice {
@@ -34,8 +37,14 @@ impl Voice {
 
     /// News of jobs.
     pub(super) fn news(&self, notices: &[Notice], waited: bool) -> String {
-        let notices = notices.iter().map(words).collect();
-        self.say(&JobNotices { notices, waited })
+        // The newest: of thousands of short jobs one snippet would fill a context.
+        let more = notices.len().saturating_sub(MOST_TOLD);
+        let mut told: Vec<_> = notices.iter().skip(more).map(words).collect();
+        if more > 0 {
+            let earlier = format!("before these, {more} more such notices came that are left out");
+            told.insert(0, (earlier, None));
+        }
+        self.say(&JobNotices { notices: told, waited })
     }
 }
 
@@ -60,5 +69,28 @@ fn words(notice: &Notice) -> (String, Option<String>) {
             };
             (format!("job {id} ended: {how}; it wrote {written} bytes{watch}"), None)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::JobId;
+
+    // contract R6 in part: of very many
+    #[test]
+    fn of_very_many_notices_the_newest_are_told_and_the_others_counted() {
+        let voice = Voice::new(Templates::embedded(), Fencer::new([3; 32]));
+        let notice = |number: u32| Notice::Matched {
+            id: JobId::new(&format!("one/1#{number}")),
+            line: "ready".to_owned(),
+        };
+        let notices: Vec<Notice> = (1..=6000).map(notice).collect();
+        let text = voice.news(&notices[..MOST_TOLD], false);
+        assert!(text.contains("one/1#1 ") && !text.contains("left out"), "{text}");
+        let text = voice.news(&notices, false);
+        assert!(text.contains("before these, 5968 more such notices came"), "{text}");
+        assert!(text.contains("one/1#6000 ") && !text.contains("one/1#5968 "), "{text}");
+        assert!(text.len() < 16_000, "{}", text.len());
     }
 }

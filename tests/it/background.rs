@@ -306,6 +306,13 @@ fn what_a_dead_engine_left_is_ended_at_the_next_start_and_a_stranger_is_not() {
         assert!(text.lines().count() == 2 && text.contains("warden"), "{text}");
         drop(journal);
         assert_eq!(read(), "");
+        // What is no file is no journal, and nobody waits for a writer.
+        let (fifo, link) = (dir.join("7-1.jsonl"), dir.join("8-1.jsonl"));
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+        assert!(made.success());
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+        assert_eq!(sweep_journals(state.path()), Default::default());
+        [fifo, link].iter().for_each(|path| std::fs::remove_file(path).unwrap());
         // A process that an engine left, as that engine's journal has it.
         let mut left = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", left.id())).unwrap();

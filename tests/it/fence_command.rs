@@ -210,6 +210,13 @@ fn bytes_that_are_no_text_are_shown_and_come_back() {
 }
 
 #[test]
+fn a_delimiter_that_nobody_sees_is_refused() {
+    for delimiter in ["", " ", "\n", "\u{200b}"] {
+        assert_eq!(program(&["--label", "x", "--delimiter", delimiter], b"x").0, Some(2));
+    }
+}
+
+#[test]
 fn what_is_no_fence_is_not_read_back() {
     let fenced = fence("a", &[], b"text");
     let two = fenced.clone() + &fenced;
