@@ -82,7 +82,7 @@ mod tests {
     fn of_very_many_notices_the_newest_are_told_and_the_others_counted() {
         let voice = Voice::new(Templates::embedded(), Fencer::new([3; 32]));
         let notice = |number: u32| Notice::Matched {
-            id: JobId::new(&format!("one/1#{number}")),
+            id: JobId::new(format!("one/1#{number}")),
             line: "ready".to_owned(),
         };
         let notices: Vec<Notice> = (1..=6000).map(notice).collect();
