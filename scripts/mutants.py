@@ -126,7 +126,7 @@ MUTANTS = [
     ("pty-secret-never-stored", "src/jobs/keyboard.rs", "if self.secrets.add(secret.expose_secret()) {", "if !secret.expose_secret().contains('\\0') {"),
     ("pty-secret-never-stored", "src/cli/engine.rs", "dir.masker().learnt().clear();", ""),
     ("pty-secret-never-stored", "src/sandbox/warden/input.rs", "modes.local_modes.remove(LocalModes::ECHO);", ""),
-    ("pty-secret-never-stored", "src/jobs/listen.rs", "} else if entry.is_alone() {", "} else if entry.alone && TAIL == 0 {"),
+    ("pty-secret-never-stored", "src/jobs/listen.rs", "} else if entry.is_alone() {", "} else if entry.alone.is_nobody() && TAIL == 0 {"),
     (
         "pty-secret-never-stored",
         "src/tools/registry.rs",
