@@ -7,7 +7,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::context::Context;
 use super::output::{tell, write_json, write_stdout};
 use super::{CliError, Exit};
-use crate::fence::{BLOCKS, FenceOptions, Fencer, Keep, Untrusted, read_back};
+use crate::fence::{BLOCKS, FenceOptions, Fencer, Keep, Untrusted, delimits, read_back};
 use crate::journal::Runs;
 
 /// Fence standard input as a prompt would, and print the fence
@@ -52,7 +52,7 @@ impl Args {
         let fencer = Fencer::new(self.secret(context)?);
         let text = Untrusted::bytes(&self.label.unwrap_or_default(), &input);
         let mut delimiters = self.delimiters;
-        if delimiters.iter().any(|delimiter| !delimiter.chars().any(is_seen)) {
+        if delimiters.iter().any(|delimiter| !delimits(delimiter)) {
             return Err(CliError::usage("--delimiter: a text of blanks alone delimits nothing"));
         }
         delimiters.extend(BLOCKS.map(String::from));
@@ -83,11 +83,6 @@ impl Args {
             .map_err(|error| CliError::internal(format!("failed to draw a secret: {error}")))?;
         Ok(secret)
     }
-}
-
-/// Whether a character is more than a blank.
-fn is_seen(c: char) -> bool {
-    !c.is_whitespace() && !c.is_control() && unicode_width::UnicodeWidthChar::width(c) != Some(0)
 }
 
 fn restore(input: &[u8]) -> Result<Exit, CliError> {

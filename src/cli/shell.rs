@@ -141,7 +141,7 @@ impl Args {
     fn wish(&self, context: &Context) -> Wish {
         let no_terminal = !std::io::stdin().is_terminal();
         let alone = Alone { no_terminal, no_input: self.no_input, ci: context.is_ci() };
-        let size = || terminal::size().unwrap_or(terminal::UNKNOWN);
+        let size = || terminal::size().unwrap_or_default();
         Wish {
             lane: self.lane.clone(),
             script: self.command.join(" "),

@@ -128,14 +128,11 @@ impl Echo {
     }
 }
 
-/// A terminal's size where none is known (contract R14).
-pub const UNKNOWN: Size = Size { rows: 40, columns: 120 };
-
 /// The size of standard output, if it is a terminal. A serial line and many a container's have none.
 pub fn size() -> Option<Size> {
     let size = tcgetwinsize(std::io::stdout()).ok()?;
     let known = size.ws_row > 0 && size.ws_col > 0;
-    Some(if known { Size { rows: size.ws_row, columns: size.ws_col } } else { UNKNOWN })
+    Some(if known { Size { rows: size.ws_row, columns: size.ws_col } } else { Size::default() })
 }
 
 /// What was typed, or came in another way.

@@ -32,7 +32,7 @@ use sha2::Sha256;
 pub use boundary::{Boundary, Treatment, table};
 pub use cut::Keep;
 pub use escape::{restore, restore_bytes};
-pub use neutral::{Neutral, neutralise};
+pub use neutral::{Neutral, delimits, neutralise};
 pub use untrusted::Untrusted;
 
 /// What a prompt that may hold fences says of them, exactly once (contract C24).

@@ -49,6 +49,11 @@ pub(super) fn write(to: &mut String, text: &str, raw: &[(usize, u8)], edits: &[u
     invisible
 }
 
+/// Whether a delimiter can be found at all: one of blanks alone can't.
+pub fn delimits(delimiter: &str) -> bool {
+    Needle::of(delimiter).iter().any(|needle| !needle.bytes.is_empty())
+}
+
 /// Offsets of the characters to escape, in order, each once.
 pub(super) fn edits(text: &str, raw: &[(usize, u8)], delimiters: &[String]) -> Vec<usize> {
     let mut edits = invisible_and_escapes(text);

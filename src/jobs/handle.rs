@@ -56,6 +56,13 @@ pub struct Size {
     pub columns: u16,
 }
 
+/// That of a terminal of which none is known (contract R14).
+impl Default for Size {
+    fn default() -> Self {
+        Self { rows: 40, columns: 120 }
+    }
+}
+
 /// What stopping a thing came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopReport {

@@ -30,7 +30,7 @@ pub(crate) fn write(path: &Path, items: &[Item], stamps: &[Stamp]) -> Result<()>
 /// # Errors
 /// When it can't be read: git may read it all the same, as one that is split or sparse.
 pub fn gitlinks(file: &Path) -> Result<Vec<Vec<u8>>> {
-    if !file.exists() {
+    if !std::fs::exists(file).at("read an index", file)? {
         return Ok(Vec::new());
     }
     let index = Index::open(file).doing("read an index")?;

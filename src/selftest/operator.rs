@@ -93,7 +93,7 @@ impl Step {
             lane: None,
             script: self.shell.clone(),
             dir: self.dir.clone(),
-            terminal: self.pty.then_some(Size { rows: 40, columns: 120 }),
+            terminal: self.pty.then(Size::default),
             alone: Alone { no_terminal: self.alone, ..Alone::default() },
             detach: self.detach,
             bytes: false,

@@ -6,16 +6,12 @@
 //! next frame begins as many lines higher. How many those are is known once the terminal keeps its size: until then a
 //! frame waits, because one that begins too high wipes what happened. Never here: what the rows say.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::TermLike;
 use unicode_width::UnicodeWidthStr;
-
-/// So many widths of rows are kept; more lines than a terminal has.
-const ROWS: usize = 1000;
 
 /// How long a terminal has had its size when that is believed. Who resizes it may be told of sizes late, one after the
 /// other: tmux waits a quarter of a second between two of them.
@@ -53,10 +49,10 @@ struct State<W> {
     size: Option<(u16, u16)>,
     /// The columns of the terminal when the last frame was written.
     columns: usize,
-    /// Rows of the frame under way.
-    rows: usize,
-    /// The rows drawn last.
-    drawn: VecDeque<Row>,
+    /// The rows of the frame under way.
+    rows: Vec<Row>,
+    /// Those of the last one: nothing of an earlier one is there any more.
+    drawn: Vec<Row>,
 }
 
 /// A row as it was drawn. It may have been made for a wider terminal and take several lines.
@@ -90,8 +86,8 @@ impl<W: Write + Send> Screen<W> {
             begins: None,
             size: None,
             columns: columns(size()),
-            rows: 0,
-            drawn: VecDeque::new(),
+            rows: Vec::new(),
+            drawn: Vec::new(),
         };
         Self { state: Mutex::new(state), size }
     }
@@ -124,8 +120,12 @@ impl<W: Write + Send> Screen<W> {
     }
 }
 
-fn columns((_, columns): (u16, u16)) -> usize {
-    usize::from(Some(columns).filter(|columns| *columns > 0).unwrap_or(80))
+fn width((_, columns): (u16, u16)) -> u16 {
+    Some(columns).filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+fn columns(size: (u16, u16)) -> usize {
+    usize::from(width(size))
 }
 
 impl<W> State<W> {
@@ -146,11 +146,7 @@ impl<W> State<W> {
 
     fn end_row(&mut self, width: usize, columns: usize) {
         self.breaks = true;
-        self.rows += 1;
-        self.drawn.push_back(Row { width, lines: Row::lines(width, columns) });
-        if self.drawn.len() > ROWS {
-            self.drawn.pop_front();
-        }
+        self.rows.push(Row { width, lines: Row::lines(width, columns) });
     }
 
     fn write(&mut self, text: &str, columns: usize) {
@@ -182,7 +178,7 @@ impl<W> State<W> {
     /// How many lines those rows of the last frame take by now that took `lines` lines when they were drawn.
     fn lines(&self, lines: usize, columns: usize) -> usize {
         let (mut then, mut now) = (0, 0);
-        for row in self.drawn.iter().rev().skip(self.rows) {
+        for row in self.drawn.iter().rev() {
             if then >= lines {
                 break;
             }
@@ -201,7 +197,7 @@ impl<W: Write + Send> std::fmt::Debug for Screen<W> {
 
 impl<W: Write + Send> TermLike for Screen<W> {
     fn width(&self) -> u16 {
-        Some(self.frame_size().1).filter(|columns| *columns > 0).unwrap_or(80)
+        width(self.frame_size())
     }
 
     fn height(&self) -> u16 {
@@ -272,10 +268,8 @@ impl<W: Write + Send> TermLike for Screen<W> {
         let mut state = self.state();
         let mut frame = state.way_up(columns).into_bytes();
         frame.append(&mut state.frame);
-        // Nothing of an earlier frame is there any more.
-        let old = state.drawn.len().saturating_sub(state.rows);
-        state.drawn.drain(..old);
-        (state.begins, state.size, state.columns, state.rows) = (None, None, columns, 0);
+        state.drawn = std::mem::take(&mut state.rows);
+        (state.begins, state.size, state.columns) = (None, None, columns);
         state.out.write_all(&frame)?;
         state.out.flush()
     }

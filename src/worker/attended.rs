@@ -203,6 +203,14 @@ impl Worker {
     fn has_ended(&self) -> bool {
         self.state().end.is_some()
     }
+
+    /// A word for its next turn.
+    fn steer(&self, text: &str, from: &Sender) -> Result<(), String> {
+        let steer = self.steering.post(self.lane.as_str(), from, text);
+        let steer = steer.map_err(|error| error.to_string())?;
+        self.scroll.say(&format!("{} waits for the next turn of {}", steer.id, self.lane));
+        Ok(())
+    }
 }
 
 impl Source for Worker {
@@ -292,20 +300,11 @@ impl Handle for Worker {
         input: Input,
         from: &'a Sender,
     ) -> BoxFuture<'a, Result<(), String>> {
-        let answered = match &input {
-            Input::Submit { text } => self.questions.answer(text, from),
-            _ => Ok(false),
-        };
         let taken = match input {
-            Input::Submit { .. } if answered != Ok(false) => answered.map(drop),
-            Input::Submit { text } => {
-                self.steering.post(self.lane.as_str(), from, &text).map_err(|e| e.to_string()).map(
-                    |steer| {
-                        self.scroll
-                            .say(&format!("{} waits for the next turn of {}", steer.id, self.lane));
-                    },
-                )
-            }
+            Input::Submit { text } => match self.questions.answer(&text, from) {
+                Ok(false) => self.steer(&text, from),
+                answered => answered.map(drop),
+            },
             Input::Write { .. } | Input::Secret { .. } | Input::Close => Err(format!(
                 "a worker takes whole lines, as words for its next turn; `bakeoff stop {}` ends it",
                 self.lane

@@ -39,6 +39,14 @@ impl Turns {
     }
 }
 
+/// Waits until a moment, or for ever where there is none.
+pub(super) async fn comes(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// When a worker has to stop.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -104,6 +112,11 @@ impl Limits {
     pub(super) fn are_rounds_alone(&self, spent: &Spent, now: Instant) -> bool {
         let others = Self { rounds: u32::MAX, ..*self };
         spent.rounds >= self.rounds && others.reached(spent, now).is_none()
+    }
+
+    /// How many rounds there are beyond a cap.
+    pub(super) fn beyond(&self, cap: u32) -> u32 {
+        self.rounds.saturating_sub(cap)
     }
 
     /// Raises the cap of rounds.

@@ -6,7 +6,6 @@
 //! screens.
 
 use std::fmt;
-use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::limits::comes;
 use super::run::Loop;
 use super::texts;
 use crate::model::chat::{Block, Message};
@@ -257,7 +257,6 @@ impl Loop {
             return false;
         }
         self.limits.extend(granted);
-        self.granted += granted;
         let text = texts::granted(granted);
         self.input.seat.told(&text);
         self.history.say(&text);
@@ -277,18 +276,12 @@ impl Loop {
         let parent = self.input.lane.worker_run();
         let way = format!("asks for more tool rounds; `bakeoff attach {parent}` answers");
         self.tell(way, self.turns);
-        let deadline = async {
-            match self.limits.work_until {
-                Some(until) => tokio::time::sleep_until(until).await,
-                None => pending().await,
-            }
-        };
         let usual = self.input.limits.max_tool_iterations;
         tokio::select! {
             biased;
             () = self.input.cancel.cancelled() => 0,
             granted = questions.ask(&self.input.lane, rounds, usual) => granted,
-            () = deadline => 0,
+            () = comes(self.limits.work_until) => 0,
         }
     }
 }

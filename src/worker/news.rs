@@ -4,6 +4,7 @@
 
 use std::future::pending;
 
+use super::limits::comes;
 use super::run::Loop;
 use super::steering::Letters;
 use super::{Review, texts};
@@ -109,12 +110,6 @@ impl Loop {
         if jobs.table.has_live(number) {
             self.tell("waiting for a background job".to_owned(), self.turns);
         }
-        let deadline = async {
-            match self.limits.work_until {
-                Some(until) => tokio::time::sleep_until(until).await,
-                None => pending().await,
-            }
-        };
         let word = async {
             match letters {
                 Some(letters) => letters.arrived().await,
@@ -126,7 +121,7 @@ impl Loop {
             noticed = jobs.table.noticed(number) => noticed,
             () = word => true,
             () = self.input.cancel.cancelled() => false,
-            () = deadline => false,
+            () = comes(self.limits.work_until) => false,
         }
     }
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::history::{Call, History, result};
-use super::limits::{Limits, SUMMARY_TOKENS, Spent};
+use super::limits::{Limits, SUMMARY_TOKENS, Spent, comes};
 use super::live::{BEAT, Live};
 use super::more::Denied;
 use super::{WorkerInput, WorkerOutcome, activity, texts};
@@ -40,8 +40,6 @@ pub struct Loop {
     pub(super) limits: Limits,
     pub(super) spent: Spent,
     pub(super) turns: u32,
-    /// Rounds beyond its cap.
-    pub(super) granted: u32,
     pub(super) denied: Denied,
     nudged: bool,
     last_text: String,
@@ -60,7 +58,6 @@ impl Loop {
             limits: Limits::new(&input.limits, whole, Instant::now()),
             spent: Spent::default(),
             turns: 0,
-            granted: 0,
             denied: Denied::default(),
             nudged: false,
             last_text: String::new(),
@@ -289,7 +286,7 @@ impl Loop {
             why,
             turns: self.turns,
             rounds: self.spent.rounds,
-            granted: self.granted,
+            granted: self.limits.beyond(self.input.limits.max_tool_iterations),
             denied: self.denied,
             usage: self.spent.usage,
             transcript: self.history.into_messages(),
@@ -379,17 +376,11 @@ async fn bounded<T>(
     until: Option<Instant>,
 ) -> Option<T> {
     let mut work = std::pin::pin!(work);
-    let deadline = async {
-        match until {
-            Some(until) => tokio::time::sleep_until(until).await,
-            None => std::future::pending().await,
-        }
-    };
     tokio::select! {
         biased;
         done = &mut work => return Some(done),
         () = halt.cancelled() => {}
-        () = deadline => halt.cancel(),
+        () = comes(until) => halt.cancel(),
     }
     tokio::time::timeout(GRACE, work).await.ok()
 }

@@ -96,10 +96,8 @@ pub struct Seat {
     letters: Option<Letters>,
     /// Those of its nested workers.
     questions: Option<Questions>,
-    /// Whether it is a nested worker's.
-    nested: bool,
     scroll: Option<Scroll>,
-    /// What stands before each of its lines.
+    /// What stands before each of its lines: something where it is a nested worker's.
     mark: String,
 }
 
@@ -118,12 +116,12 @@ impl Seat {
     /// The seat of a nested worker: seen with its parent, and spoken to through it alone.
     pub(super) fn nested(&self, number: u32) -> Self {
         let mark = format!("[subtask {number}] ");
-        Self { letters: None, nested: true, mark, ..self.clone() }
+        Self { letters: None, mark, ..self.clone() }
     }
 
     /// The way in which it asks for more than its cap, if it may.
     pub(super) fn questions(&self) -> Option<&Questions> {
-        self.questions.as_ref().filter(|_| self.nested)
+        self.questions.as_ref().filter(|_| !self.mark.is_empty())
     }
 
     /// The words for it, if it hears any.

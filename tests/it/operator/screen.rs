@@ -236,15 +236,18 @@ fn what_happened_stays_above_the_live_view_when_the_terminal_is_resized() {
     let drawn = |screen: &str| {
         screen.lines().rev().find(|line| line.contains("workers 0 of")).map(str::to_owned)
     };
-    for (columns, rows, age) in
-        [("200", "50", "wider"), ("60", "16", "narrower"), ("100", "24", "as before")]
-    {
-        terminal.resize(columns, rows);
-        // The first frame from here on may have been begun before; each tells of another moment.
+    // The first frame from now on may have been begun before; each tells of another moment.
+    let redrawn = || {
         for _ in 0..2 {
             let was = drawn(&terminal.screen());
             terminal.shows("another frame", |screen| live(screen) && drawn(screen) != was);
         }
+    };
+    for (columns, rows, age) in
+        [("200", "50", "wider"), ("60", "16", "narrower"), ("100", "24", "as before")]
+    {
+        terminal.resize(columns, rows);
+        redrawn();
         let all = terminal.tmux(&["capture-pane", "-p", "-S", "-"]).stdout;
         let all = String::from_utf8(all).unwrap();
         assert_eq!(all.matches("background:").count(), 1, "{age}:\n{all}");
@@ -256,10 +259,7 @@ fn what_happened_stays_above_the_live_view_when_the_terminal_is_resized() {
         std::thread::park_timeout(Duration::from_millis(70));
     }
     terminal.resize("100", "24");
-    for _ in 0..2 {
-        let was = drawn(&terminal.screen());
-        terminal.shows("another frame", |screen| live(screen) && drawn(screen) != was);
-    }
+    redrawn();
     let all = String::from_utf8(terminal.tmux(&["capture-pane", "-p", "-S", "-"]).stdout).unwrap();
     assert_eq!(above(&all).concat(), above(&before).concat(), "{all}");
     LANES.iter().for_each(|lane| stage.submits(lane, "2\n"));
