@@ -36,13 +36,16 @@ impl Standing {
     }
 }
 
+/// Why a lane gave no candidate that left its workspace as it was.
+pub(super) const CHANGED_NOTHING: &str = "it changed nothing";
+
 /// Why there is no survivor, for the decision without a winner.
 pub fn no_survivor(lanes: &[LaneRecord], candidates: &[CandidateRecord]) -> Decision {
     let reason = why_no_survivor(lanes, candidates);
     let (reason, text) = match reason {
         NoWinner::ModelsUnreachable => (reason, unreachable_text(lanes)),
         NoWinner::LanesFailed => (reason, failed_text(lanes)),
-        NoWinner::NoCandidates => (reason, "no lane left a change".to_owned()),
+        NoWinner::NoCandidates => (reason, nothing_text(lanes)),
         NoWinner::NothingApplied => (reason, "no diff applies to the base".to_owned()),
         NoWinner::GatesCouldNotRun => (reason, infra_text(candidates)),
         NoWinner::OnlyPartial => {
@@ -135,13 +138,26 @@ fn failures(lanes: &[LaneRecord], name: impl Fn(&LaneRecord) -> String) -> Strin
 }
 
 fn limits_text(lanes: &[LaneRecord]) -> String {
+    format!("every lane reached a limit before it left a change: {}", whys(lanes).join("; "))
+}
+
+fn nothing_text(lanes: &[LaneRecord]) -> String {
+    let whys = whys(lanes);
+    if whys.iter().all(|why| *why == CHANGED_NOTHING) {
+        return "no lane left a change".to_owned();
+    }
+    format!("no lane left a change that can be taken: {}", whys.join("; "))
+}
+
+/// Why lanes gave no candidate, each thing once.
+fn whys(lanes: &[LaneRecord]) -> Vec<&str> {
     let mut said: Vec<&str> = Vec::new();
     for why in lanes.iter().filter_map(|lane| lane.why_none.as_deref()) {
         if !said.contains(&why) {
             said.push(why);
         }
     }
-    format!("every lane reached a limit before it left a change: {}", said.join("; "))
+    said
 }
 
 fn infra_text(candidates: &[CandidateRecord]) -> String {

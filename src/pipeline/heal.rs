@@ -22,7 +22,7 @@ use crate::model::{
     Verdict,
 };
 use crate::prompt::GateFailure;
-use crate::repo::{Store, Workspace};
+use crate::repo::{RepoError, Store, Workspace};
 use crate::tools::{Bill, Submission};
 use crate::worker::{Review, Voice};
 
@@ -77,7 +77,16 @@ impl Healer {
         let clinic = &self.clinic;
         let (store, workspace) = (clinic.store.clone(), self.workspace.clone());
         let diff = tokio::task::spawn_blocking(move || store.diff(&workspace)).await;
-        let mut diff = diff.map_err(|error| PipelineError::Internal(error.to_string()))??;
+        let diff = diff.map_err(|error| PipelineError::Internal(error.to_string()))?;
+        let used = self.used.load(Ordering::SeqCst);
+        let left = clinic.rounds.checked_sub(used + 1);
+        let mut diff = match diff {
+            // There is nothing of it to keep.
+            Err(error @ RepoError::ChangeTooLarge { .. }) => {
+                return Ok(left.map(|left| refused("too-large", error.to_string(), left)));
+            }
+            diff => diff?,
+        };
         if diff.is_empty() && holds_diff(&submission.answer) {
             diff = submission.answer.clone().into_bytes();
         }
@@ -87,19 +96,9 @@ impl Healer {
             claims: submission.claims.clone(),
         };
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
-        let used = self.used.load(Ordering::SeqCst);
-        if diff.is_empty() || used >= clinic.rounds {
-            return Ok(None);
-        }
-        let left = clinic.rounds - used - 1;
+        let Some(left) = left.filter(|_| !diff.is_empty()) else { return Ok(None) };
         match clinic.admit.admit(&diff)? {
-            Admission::Refused(refusal) => Ok(Some(GateFailure {
-                gate: "apply".to_owned(),
-                facts: vec![format!("the diff of your workspace is refused: {}", refusal.code)],
-                output: refusal.message,
-                rounds_left: left,
-                ..GateFailure::default()
-            })),
+            Admission::Refused(refusal) => Ok(Some(refused(&refusal.code, refusal.message, left))),
             Admission::Admitted { tree, .. } => {
                 let reports = self.gates(&tree, used + 1).await?;
                 Ok(reports.iter().find(|r| r.verdict.is_fail()).map(|r| failure(r, left)))
@@ -142,6 +141,17 @@ impl Review for Healer {
             Some(self.clinic.voice.say(&failure))
         }
         .boxed()
+    }
+}
+
+/// What a worker is told whose workspace gives no diff that is taken.
+fn refused(code: &str, message: String, rounds_left: u32) -> GateFailure {
+    GateFailure {
+        gate: "apply".to_owned(),
+        facts: vec![format!("the diff of your workspace is refused: {code}")],
+        output: message,
+        rounds_left,
+        ..GateFailure::default()
     }
 }
 

@@ -15,6 +15,8 @@ use crate::model::{
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct KeptAttempt {
     pub(super) diff: ArtifactId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) beyond: Option<String>,
     pub(super) answer: String,
     pub(super) claims: Vec<Claim>,
     pub(super) stop: Stop,
@@ -46,6 +48,7 @@ impl KeptAttempt {
         let kept = self;
         Attempt {
             diff,
+            beyond: kept.beyond,
             answer: kept.answer,
             claims: kept.claims,
             stop: kept.stop,
@@ -89,6 +92,7 @@ pub(super) fn keep_attempt(
     }
     let kept = KeptAttempt {
         diff: dir.artifacts().put(&attempt.diff)?,
+        beyond: attempt.beyond.clone(),
         answer: attempt.answer.clone(),
         claims: attempt.claims.clone(),
         stop: attempt.stop.clone(),

@@ -21,6 +21,8 @@ use crate::prompt::CapsuleTask;
 pub struct Attempt {
     /// The diff of its workspace against the base; empty when it changed nothing.
     pub diff: Vec<u8>,
+    /// Why its workspace gave no diff: what it changed is beyond all bounds.
+    pub beyond: Option<String>,
     /// Its closing words.
     pub answer: String,
     /// Its claims.
@@ -65,6 +67,7 @@ impl Attempt {
     pub fn nothing(stop: Stop) -> Self {
         Self {
             diff: Vec::new(),
+            beyond: None,
             answer: String::new(),
             claims: Vec::new(),
             stop,

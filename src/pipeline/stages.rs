@@ -4,7 +4,7 @@ use futures_util::stream;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
-use super::decide::{Judged, Standing};
+use super::decide::{CHANGED_NOTHING, Judged, Standing};
 use super::digest::{digest, winner};
 use super::duels::current;
 use super::early::{Arrival, Early, saved, watch};
@@ -484,6 +484,9 @@ fn taken_over(lane: &LaneRecord) -> String {
 
 /// Why an attempt gives no candidate; `None` when it gives one.
 fn why_no_candidate(attempt: &Attempt) -> Option<String> {
+    if attempt.beyond.is_some() {
+        return attempt.beyond.clone();
+    }
     match (&attempt.work_stop(), attempt.diff.is_empty()) {
         (Stop::Failed { class, message }, _) => Some(format!("{class}: {message}")),
         (Stop::NotNeeded, _) => Some("enough candidates were there without it".to_owned()),
@@ -492,7 +495,7 @@ fn why_no_candidate(attempt: &Attempt) -> Option<String> {
             let why = attempt.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
             Some(format!("its {limit} limit cut it off before it changed anything{why}"))
         }
-        (_, true) => Some("it changed nothing".to_owned()),
+        (_, true) => Some(CHANGED_NOTHING.to_owned()),
         (_, false) => None,
     }
 }

@@ -25,7 +25,7 @@ use crate::model::{
 use crate::patch;
 use crate::prompt::{GateCommand, Instructions, Templates, WorkerSystem, WorkerTask, variation};
 use crate::provider::{ErrorClass, Provider};
-use crate::repo::{Store, Workspace};
+use crate::repo::{RepoError, Store, Workspace};
 use crate::sandbox::{Launch, Launcher, Reaped};
 use crate::tools::{Jobs, Registry, ToolContext};
 use crate::worker::{
@@ -263,9 +263,11 @@ impl Shop {
         };
         let (kept, healed) = healer.map(|healer| healer.kept()).unwrap_or_default();
         let diff = self.clone().diff(workspace).await?;
-        let attempt = match kept {
-            Some(kept) if !outcome.stop.is_complete() => stands(kept, outcome),
-            _ => attempt_of(outcome, diff),
+        let attempt = match (kept, diff) {
+            (Some(kept), _) if !outcome.stop.is_complete() => stands(kept, outcome),
+            (_, Ok(diff)) => attempt_of(outcome, diff),
+            (_, Err(error @ RepoError::ChangeTooLarge { .. })) => beyond(outcome, &error),
+            (_, Err(error)) => return Err(workspace_failure(error)),
         };
         Ok(Attempt { jobs_ended: reaped.killed, survivors: reaped.survivors, healed, ..attempt })
     }
@@ -357,14 +359,17 @@ impl Shop {
     }
 
     /// The workspace's diff; the workspace ends with it.
-    async fn diff(self: Arc<Self>, workspace: Arc<Workspace>) -> Result<Vec<u8>, Failure> {
+    async fn diff(
+        self: Arc<Self>,
+        workspace: Arc<Workspace>,
+    ) -> Result<Result<Vec<u8>, RepoError>, Failure> {
         let read = move || {
             let diff = self.store.diff(&workspace);
             // The last holder removes it; a tool call that was cut off may hold it a little longer.
             drop(workspace);
             diff
         };
-        blocking(read).await?.map_err(workspace_failure)
+        blocking(read).await
     }
 }
 
@@ -390,15 +395,25 @@ fn attempt_of(outcome: WorkerOutcome, diff: Vec<u8>) -> Attempt {
     let answered = diff.is_empty()
         && matches!(outcome.stop, Stop::Quit | Stop::Submitted)
         && holds_diff(&outcome.answer);
-    let (diff, stop) = match answered {
-        true => (outcome.answer.clone().into_bytes(), Stop::Submitted),
-        false => (diff, outcome.stop),
-    };
+    match answered {
+        true => {
+            let diff = outcome.answer.clone().into_bytes();
+            Attempt { diff, stop: Stop::Submitted, ..ended(outcome) }
+        }
+        false => Attempt { diff, ..ended(outcome) },
+    }
+}
+
+/// A worker whose workspace holds more than any diff may: it leaves nothing, and nothing of the engine broke.
+fn beyond(outcome: WorkerOutcome, error: &RepoError) -> Attempt {
+    Attempt { beyond: Some(error.to_string()), ..ended(outcome) }
+}
+
+fn ended(outcome: WorkerOutcome) -> Attempt {
     Attempt {
-        diff,
         answer: outcome.answer,
         claims: outcome.claims,
-        stop,
+        stop: outcome.stop,
         why: outcome.why,
         turns: outcome.turns,
         usage: outcome.usage,

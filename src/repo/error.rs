@@ -68,11 +68,22 @@ pub enum RepoError {
         /// The path, lossily decoded.
         path: String,
     },
-    /// A tree, file or diff is beyond what is handled.
-    #[error("{what} is too large: more than {limit}; leave it out or ignore it")]
+    /// A tree is beyond what is handled.
+    #[error("{what} is too large: more than {limit}")]
     TooLarge {
         /// What.
         what: String,
+        /// The limit, with its unit.
+        limit: String,
+    },
+    /// What stands in a directory is no change that is handled: too large, too many or too deep.
+    #[error(
+        "the change at {path:?} is too large: more than {limit}; remove it, or keep it where the repository's \
+         ignore rules leave it out"
+    )]
+    ChangeTooLarge {
+        /// Where, lossily decoded; a long path is cut.
+        path: String,
         /// The limit, with its unit.
         limit: String,
     },

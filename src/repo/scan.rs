@@ -27,6 +27,9 @@ const MAX_FILE: u64 = 64 << 20;
 const MAX_TRACKED: u64 = 1 << 30;
 const MAX_TOTAL: u64 = 256 << 20;
 
+/// So many bytes of a path are shown: one that is nested too deeply fills a screen.
+const MAX_SHOWN: usize = 120;
+
 /// A change with the new bytes.
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -133,8 +136,7 @@ impl<'a> Walk<'a> {
     /// Refuses a directory that is nested too deeply: each level holds a descriptor.
     pub(crate) fn check_depth(path: &[u8], depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
-            let limit = format!("{MAX_DEPTH} levels");
-            return Err(RepoError::TooLarge { what: format!("{:?}", lossy(path)), limit });
+            return Err(too_large(path, format!("{MAX_DEPTH} levels of directories")));
         }
         Ok(())
     }
@@ -218,7 +220,7 @@ impl<'a> Walk<'a> {
             Ok(read) => read,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
             Err(e) if e.kind() == std::io::ErrorKind::FileTooLarge => {
-                return Err(too_large(path, limit));
+                return Err(too_large(path, format!("{} MiB in one file", limit >> 20)));
             }
             Err(e) => return Err(e).at("read", shown(path)),
         };
@@ -235,8 +237,11 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         self.total += bytes.len() as u64;
-        if self.total > MAX_TOTAL || self.found.len() >= MAX_CHANGES {
-            return Err(too_large(path, MAX_TOTAL));
+        if self.total > MAX_TOTAL {
+            return Err(too_large(path, format!("{} MiB in all files", MAX_TOTAL >> 20)));
+        }
+        if self.found.len() >= MAX_CHANGES {
+            return Err(too_large(path, format!("{MAX_CHANGES} changed files")));
         }
         self.found.push(Found { change: Change { path: path.to_vec(), old, new }, bytes });
         Ok(())
@@ -258,9 +263,10 @@ pub(crate) fn shown(path: &[u8]) -> &std::path::Path {
     std::path::Path::new(std::ffi::OsStr::from_bytes(path))
 }
 
-fn too_large(path: &[u8], limit: u64) -> RepoError {
-    let limit = format!("{} MiB", limit >> 20);
-    RepoError::TooLarge { what: format!("the change to {:?}", lossy(path)), limit }
+fn too_large(path: &[u8], limit: String) -> RepoError {
+    let cut = &path[..path.len().min(MAX_SHOWN)];
+    let path = if cut == path { lossy(path) } else { lossy(cut) + "…" };
+    RepoError::ChangeTooLarge { path, limit }
 }
 
 /// What a directory holds, without what is git's own.

@@ -245,3 +245,57 @@ fn no_gate_steers_where_the_operator_says_so() {
     assert!(!plan(&["--heal", "0"]).out.contains("goes back to its worker"));
     plan(&[]).prints(&["heal    what fails a gate goes back to its worker, at most 1 x"]);
 }
+
+/// Value 2, and beside it what no diff holds; `then` follows on what its worker is told.
+fn beyond_all(lane: &str, snippet: &str, then: &str) -> String {
+    let hands_in = "[[worker.turns]]\ncalls = [{ name = \"submit\", arguments = { answer = \"done\", claims = [] } }]\n";
+    let runs = |code: &str| {
+        format!(
+            "[[worker.turns]]\ncalls = [{{ name = \"code_execution\", arguments = {{ code = '''{code}''' }} }}]\n"
+        )
+    };
+    let begins = writes(&[(lane, "2")]).replacen("version = 1\n", "", 1);
+    let (first, last) = begins.split_once("[[worker.turns]]\n").unwrap();
+    let (write, _) = last.split_once("[[worker.turns]]\n").unwrap();
+    let then = if then.is_empty() { String::new() } else { runs(then) };
+    format!("{first}[[worker.turns]]\n{write}{}{hands_in}{then}{hands_in}", runs(snippet))
+}
+
+const BIG: &str = "open(\"big\", \"wb\").truncate(65 << 20)";
+const DEEP: &str =
+    "import os\nfor _ in range(202): os.mkdir(\"d\"); os.chdir(\"d\")\nopen(\"f\", \"w\")";
+
+// contract C17
+#[test]
+fn a_workspace_that_no_diff_holds_is_refused_to_its_worker_and_breaks_nothing() {
+    let place = Place::new();
+    let mends = "import os\nos.remove(\"big\")";
+    let lanes = [beyond_all("one", BIG, mends), beyond_all("two", DEEP, "pass")];
+    place.script(&format!("version = 1\n{}", lanes.concat()));
+    let done = place.run(["run", "x", "-q", "--json", "--heal", "1"]).exits(0).json();
+    let [one, two] = [&done["lanes"][0], &done["lanes"][1]];
+    assert_eq!((&one["candidate"], &one["healed"]), (&json!("c1"), &json!(1)), "{one:#}");
+    assert_eq!(done["decision"]["outcome"]["candidate"], "c1");
+    assert_eq!((&two["stop"]["kind"], &two["candidate"]), (&json!("submitted"), &Value::Null));
+    let why = two["why_none"].as_str().unwrap();
+    assert!(why.contains("more than 200 levels") && why.len() < 400, "{why}");
+    place.run(["replay"]).exits(0);
+    place.nothing_left("beyond all bounds");
+}
+
+#[test]
+fn where_nothing_but_too_much_was_left_no_candidate_was_made_and_that_is_no_fault_of_the_engine() {
+    let place = Place::new();
+    let lanes = ["one", "two"].map(|lane| beyond_all(lane, BIG, ""));
+    place.script(&format!("version = 1\n{}", lanes.concat()));
+    let done = place.run(["run", "x", "-q", "--json", "--heal", "0"]).exits(1).json();
+    let outcome = &done["decision"]["outcome"];
+    assert_eq!(
+        (&outcome["kind"], &outcome["reason"]),
+        (&json!("no_winner"), &json!("no_candidates"))
+    );
+    let text = done["decision"]["reason"].as_str().unwrap();
+    assert!(text.contains("\"big\"") && text.contains("64 MiB"), "{text}");
+    place.run(["replay"]).exits(0);
+    place.nothing_left("too much");
+}
