@@ -255,7 +255,7 @@ const STARTS: [&str; 6] = [
 ];
 
 /// Who starts jobs, with which of those words, and what runs there. Nobody else does.
-const STARTERS: [(&str, &str, &str); 11] = [
+const STARTERS: [(&str, &str, &str); 13] = [
     (
         "gate/keeper/launch.rs",
         "launch.run(",
@@ -268,6 +268,8 @@ const STARTERS: [(&str, &str, &str); 11] = [
         "a program of the allow-list, none of which interprets anything",
     ),
     ("tools/run_bash.rs", "table.start(", "the same in the background"),
+    ("tools/staged.rs", "launch.run(", "what run_bash gives it, and takes over what git staged"),
+    ("tools/staged.rs", ".start_live(", "the same in the background"),
     ("jobs/table.rs", ".start_open(", "what the two below and the one above start"),
     ("jobs/table.rs", ".start_live(", "the same"),
     (
@@ -311,7 +313,7 @@ fn joined(code: &str) -> String {
 }
 
 /// Who may hold what starts jobs: whoever passes it on to the places above. A further one has to be looked at.
-const HOLDERS: [&str; 15] = [
+const HOLDERS: [&str; 16] = [
     "cli/selftest.rs",
     "cli/tool.rs",
     "gate/keeper.rs",
@@ -327,6 +329,7 @@ const HOLDERS: [&str; 15] = [
     "tools/code_execution/mod.rs",
     "tools/mod.rs",
     "tools/run_bash.rs",
+    "tools/staged.rs",
 ];
 
 // contract C14 together: under no other name is a job started either

@@ -109,6 +109,12 @@ pub enum RepoError {
     /// Another live run works in this workspace.
     #[error("the workspace of lane {0} is in use by a running engine; wait for it or stop it")]
     Busy(LaneId),
+    /// Another command of git's works on the index.
+    #[error("another git command works on the index; wait for it, or remove {} if none runs", .0.display())]
+    IndexLocked(PathBuf),
+    /// A git command left an object that is damaged, or none that is taken.
+    #[error("git left {0} that is not what its name says; nothing was staged")]
+    BadObject(String),
     /// What lies on disk is not what was admitted.
     #[error("the tree on disk is not the admitted one: {0}")]
     Mismatch(String),

@@ -192,6 +192,9 @@ pub enum SandboxError {
     /// The warden ended or can't be reached.
     #[error("the sandbox's warden is gone: {0}")]
     WardenGone(String),
+    /// It ran, but what it left is not taken.
+    #[error("it ran, but what it left is not taken: {0}")]
+    NotTaken(String),
     /// The run was cancelled.
     #[error("cancelled")]
     Cancelled,

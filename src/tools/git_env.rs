@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
-use crate::repo::{Workspace, gitlinks};
+use crate::repo::{RepoError, Staging, Workspace, gitlinks};
 
 /// The most of a repository's own file that is read, in bytes.
 const MAX_READ: u64 = 16 << 20;
@@ -68,6 +68,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("safe.bareRepository", "explicit"),
     ("protocol.allow", "never"),
     ("gc.auto", "0"),
+    // A large file becomes an object like every other, and no pack.
+    ("core.bigFileThreshold", "2g"),
     ("maintenance.auto", "false"),
     ("advice.addEmbeddedRepo", "false"),
     ("color.ui", "false"),
@@ -140,15 +142,23 @@ impl GitPlace {
         Ok(there.map(spec).collect())
     }
 
-    /// The pathspec for the workspace, where it is a part of the working tree.
-    pub(super) fn only(&self, workspace: &Workspace) -> Option<OsString> {
-        let inside = workspace.path.strip_prefix(&self.top).ok()?;
+    /// The pathspec for the workspace, which may be a part of the working tree.
+    pub(super) fn only(&self, workspace: &Workspace) -> OsString {
+        let inside = workspace.path.strip_prefix(&self.top).unwrap_or(Path::new(""));
         if inside.as_os_str().is_empty() {
-            return None;
+            return ":(top)".into();
         }
         let mut spec = OsString::from(":(top,literal)");
         spec.push(inside);
-        Some(spec)
+        spec
+    }
+
+    /// A place for what a command stages.
+    ///
+    /// # Errors
+    /// When another one stages here, or the disk refuses.
+    pub(super) fn stage(&self) -> Result<Staging, RepoError> {
+        Staging::begin(&self.git_dir, &self.common.join("objects"))
     }
 
     /// The environment for git.

@@ -20,6 +20,7 @@ mod read_file;
 mod registry;
 mod run_bash;
 pub(crate) mod secrets;
+mod staged;
 mod submit;
 #[cfg(test)]
 mod testing;

@@ -17,13 +17,14 @@ use serde_json::Value;
 use super::allow::{self, Allowed, GitUse, PathUse, Place};
 use super::files::{FileError, Files, RelPath};
 use super::git_env::{self, GitPlace};
+use super::staged::Staged;
 use super::{Tool, ToolContext, ToolOutput, args, need_directory, secrets};
 use crate::jobs::{Order, Watch};
 use crate::model::chat::ToolSpec;
 use crate::model::clip;
-use crate::repo::Workspace;
+use crate::repo::{Staging, Workspace};
 use crate::sandbox::toolchain::Git;
-use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network};
+use crate::sandbox::{JobExit, JobSpec, JobStatus, Launch, Limits, Mount, Network, SandboxError};
 
 /// How long a command may take.
 const WALL: Duration = Duration::from_secs(20);
@@ -113,7 +114,7 @@ async fn run(
 ) -> Result<ToolOutput, ToolOutput> {
     let arguments: Arguments = args::parse("run_bash", arguments)?;
     need_directory(context)?;
-    let mut spec = prepare(context, &arguments).map_err(|why| {
+    let Prepared { mut spec, staging } = prepare(context, &arguments).map_err(|why| {
         ToolOutput::refused(format!(
             "refused: {why}. Nothing was run. run_bash takes one inspection command at a time"
         ))
@@ -131,8 +132,9 @@ async fn run(
         return Err(ToolOutput::refused(why));
     }
     use_git(&mut spec, git)?;
+    let launch = Staged::new(&**launch, staging);
     if background {
-        return start(context, &**launch, spec, arguments);
+        return start(context, &launch, spec, arguments);
     }
     match launch.run(spec, &context.cancel).await {
         Ok(exit) if tells_addresses => {
@@ -147,6 +149,7 @@ async fn run(
             })
         }
         Ok(exit) => Ok(answer(&exit)),
+        Err(error @ SandboxError::NotTaken(_)) => Err(ToolOutput::refused(error.to_string())),
         Err(error) => Err(ToolOutput::refused(format!("the command was not run: {error}"))),
     }
 }
@@ -187,8 +190,14 @@ fn start(
     Ok(ToolOutput { handle: Some(id.to_string()), ..ToolOutput::ok(text) })
 }
 
-/// The job for a command that passes.
-fn prepare(context: &ToolContext, arguments: &Arguments) -> Result<JobSpec, String> {
+/// A command that passes.
+struct Prepared {
+    spec: JobSpec,
+    /// Where it stages.
+    staging: Option<Staging>,
+}
+
+fn prepare(context: &ToolContext, arguments: &Arguments) -> Result<Prepared, String> {
     if arguments.watch.is_some() && arguments.background != Some(true) {
         return Err("watch is for background jobs: set background, too".to_owned());
     }
@@ -255,44 +264,19 @@ fn stat_of_name(
     }
 }
 
-fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec, String> {
+fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<Prepared, String> {
     let workspace = &context.workspace;
-    let mut env: Vec<(OsString, OsString)> = vec![
-        ("PATH".into(), "/usr/bin:/bin".into()),
-        ("LC_ALL".into(), "C.UTF-8".into()),
-        ("HOME".into(), "/nonexistent".into()),
-    ];
-    let mut mounts = vec![workspace.mount(false)];
-    let mut argv: Vec<OsString> = allowed.argv.iter().map(OsString::from).collect();
-    match allowed.git {
-        None => {}
-        Some(GitUse::Nothing) => env.extend(git_env::fixed_env()),
-        Some(GitUse::Stages) if context.read_only => {
-            return Err("the workspace is read-only for you".to_owned());
-        }
-        Some(git) => {
-            workspace.ready_for_git().map_err(|error| error.to_string())?;
-            let place = GitPlace::of(workspace).ok_or("the workspace is in no git repository")?;
-            let known = place.known()?;
-            env.extend(place.env(&known));
-            mounts = git_mounts(workspace, &place, git);
-            // A call works on its workspace alone, also where git would take the whole working tree.
-            if allowed.whole {
-                argv.extend(place.only(workspace));
-            }
-            // `git`, `--no-pager`, and the subcommand.
-            if allowed.argv.get(2).is_some_and(|name| name == "add" || name == "rm") {
-                argv.extend(place.without_embedded(workspace)?);
-            }
-        }
-    }
-    Ok(JobSpec {
+    let mut spec = JobSpec {
         token: context.token.clone(),
         label: format!("run_bash {}", allowed.argv[0]),
-        argv,
-        env,
+        argv: allowed.argv.iter().map(OsString::from).collect(),
+        env: vec![
+            ("PATH".into(), "/usr/bin:/bin".into()),
+            ("LC_ALL".into(), "C.UTF-8".into()),
+            ("HOME".into(), "/nonexistent".into()),
+        ],
         cwd: workspace.path.join(cwd.as_path()),
-        mounts,
+        mounts: vec![workspace.mount(false)],
         network: Network::Off,
         limits: Limits {
             wall: WALL,
@@ -304,23 +288,59 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<JobSpec
             ..Limits::default()
         },
         stdin: Vec::new(),
-    })
+    };
+    let staging = match allowed.git {
+        None => None,
+        Some(GitUse::Nothing) => {
+            spec.env.extend(git_env::fixed_env());
+            None
+        }
+        Some(GitUse::Stages) if context.read_only => {
+            return Err("the workspace is read-only for you".to_owned());
+        }
+        Some(git) => lead_git(workspace, git, &allowed, &mut spec)?,
+    };
+    Ok(Prepared { spec, staging })
 }
 
-/// The workspace read-only; the git directory too, unless the command stages.
-fn git_mounts(workspace: &Workspace, place: &GitPlace, git: GitUse) -> Vec<Mount> {
+/// Leads git to the workspace's repository, where it writes nothing; and one that stages to a place for that.
+fn lead_git(
+    workspace: &Workspace,
+    git: GitUse,
+    allowed: &Allowed,
+    spec: &mut JobSpec,
+) -> Result<Option<Staging>, String> {
+    workspace.ready_for_git().map_err(|error| error.to_string())?;
+    let place = GitPlace::of(workspace).ok_or("the workspace is in no git repository")?;
+    let known = place.known()?;
+    spec.env.extend(place.env(&known));
+    spec.mounts = git_mounts(workspace, &place);
+    // A call works on its workspace alone, also where git would take the whole working tree. With a path
+    // `git reset` writes nothing but the index.
+    if allowed.whole {
+        spec.argv.push(place.only(workspace));
+    }
+    // `git`, `--no-pager`, and the subcommand.
+    if allowed.argv.get(2).is_some_and(|name| name == "add" || name == "rm") {
+        spec.argv.extend(place.without_embedded(workspace)?);
+    }
+    if git != GitUse::Stages {
+        return Ok(None);
+    }
+    let staging = place.stage().map_err(|error| error.to_string())?;
+    spec.env.extend(staging.env(&place.alternates));
+    spec.mounts.push(writable(&staging.dir()));
+    Ok(Some(staging))
+}
+
+/// The workspace and its git directory, read-only.
+fn git_mounts(workspace: &Workspace, place: &GitPlace) -> Vec<Mount> {
     // A workspace below the top of its repository is seen with the whole of it.
     let below = workspace.path != place.top && workspace.path.starts_with(&place.top);
     let mut mounts = vec![if below { read_only(&place.top) } else { workspace.mount(false) }];
     mounts.extend(place.alternates.iter().map(|path| read_only(path)));
     mounts.push(read_only(&place.common));
-    match git {
-        GitUse::Stages => {
-            mounts.push(writable(&place.common.join("objects")));
-            mounts.push(writable(&place.git_dir));
-        }
-        _ => mounts.push(read_only(&place.git_dir)),
-    }
+    mounts.push(read_only(&place.git_dir));
     mounts
 }
 

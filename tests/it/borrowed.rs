@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -219,4 +221,64 @@ fn what_is_staged_from_a_part_of_a_repository_is_of_that_part() {
     }
     run(&bench.repo, "git add -A");
     assert_eq!(staged(), "file.txt\nnew.txt\nsub/.env.example\nsub/file.txt\nsub/new.txt\n");
+}
+
+/// Everything below a git directory, by name.
+fn names_below(dir: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        found.push(entry.path().to_str().unwrap().to_owned());
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(names_below(&entry.path()));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Git itself leaves its lock and half a pack behind when it is killed, and refuses everything after that.
+#[test]
+fn a_git_command_that_is_ended_while_it_stages_leaves_all_as_it_was() {
+    let bench = Bench::new();
+    let git_dir = bench.repo.join(".git");
+    // So large that nobody waits for it.
+    fs::File::create(bench.repo.join("large")).unwrap().set_len(1 << 30).unwrap();
+    let line = json!({"command": "git add large"});
+    let before = names_below(&git_dir);
+    // What runs in the background ends with the call.
+    let background = json!({"command": "git add large", "background": true});
+    assert_eq!(told(&bench.ground.call("run_bash", &bench.repo, &background)).0, "done");
+    assert_eq!(names_below(&git_dir), before);
+
+    // The engine is killed in the middle. What it could not take away goes with the next command that stages.
+    let mut command = bench.ground.command("run_bash", &bench.repo, &line);
+    let mut engine = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let is_half = || names_below(&git_dir).iter().any(|name| name.contains("given/index.lock"));
+    while !is_half() {
+        assert!(engine.try_wait().unwrap().is_none(), "it ended before it was seen");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    engine.kill().unwrap();
+    engine.wait().unwrap();
+    assert!(git_dir.join("index.lock").exists());
+    let stages = |path: &str| {
+        let line = json!({"command": format!("git add {path}")});
+        let (status, text) = told(&bench.ground.call("run_bash", &bench.repo, &line));
+        assert!(status == "done" && text.starts_with("[exit 0]"), "{text}");
+    };
+    fs::write(bench.repo.join("small"), "small\n").unwrap();
+    stages("small");
+    assert_eq!(git(&bench.repo, &["diff", "--cached", "--name-only"]), "small\n");
+    git(&bench.repo, &["fsck", "--strict"]);
+    let left = |name: &&String| name.contains("bakeoff") || name.contains("lock");
+    assert_eq!(names_below(&git_dir).iter().find(left), None);
+
+    // Another command's lock is nobody's to take away.
+    fs::write(git_dir.join("index.lock"), "").unwrap();
+    let (status, text) = told(&bench.ground.call("run_bash", &bench.repo, &line));
+    assert!(status == "refused" && text.contains("another git command works on the index"));
+    fs::remove_file(git_dir.join("index.lock")).unwrap();
+    fs::write(bench.repo.join("small"), "other\n").unwrap();
+    stages("small");
+    assert_eq!(git(&bench.repo, &["show", ":small"]), "other\n");
 }

@@ -29,15 +29,20 @@ impl Ground {
 
     /// One call by the program.
     pub fn call(&self, tool: &str, dir: &Path, arguments: &Value) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_bakeoff"))
+        self.command(tool, dir, arguments).output().unwrap()
+    }
+
+    /// The command of one call.
+    pub fn command(&self, tool: &str, dir: &Path, arguments: &Value) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bakeoff"));
+        command
             .args(["tool", tool, "--args", &arguments.to_string(), "-C"])
             .arg(dir)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.path("home"))
-            .env("BAKEOFF_HOME", self.path("bakeoff"))
-            .output()
-            .unwrap()
+            .env("BAKEOFF_HOME", self.path("bakeoff"));
+        command
     }
 }
 
