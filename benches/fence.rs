@@ -1,7 +1,7 @@
 //! What a fence costs: time for a text of a megabyte, and how it grows with the text.
 //!
-//! `cargo bench --bench fence`, or `cargo bench --manifest-path fuzz/fence/Cargo.toml` to build the fence alone. Each
-//! figure is the median of 15 runs, in CPU time.
+//! `cargo bench --bench fence`, or `cargo bench --manifest-path fuzz/fence/Cargo.toml` to build the fence alone; `-- random` measures the
+//! kinds of text whose names hold that. Each figure is the median of 15 runs, in CPU time.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and may panic")]
 
 use std::hint::black_box;
@@ -18,7 +18,7 @@ const CODE: &str =
     "+    let found = self.items.iter().filter(|item| item.id < limit).map(Item::name); // naïve\n";
 
 /// Kinds of text, the worst that is known of each part of the work.
-const KINDS: [(&str, &str); 10] = [
+const KINDS: [(&str, &str); 14] = [
     ("a diff of code", CODE),
     ("prose, not ASCII", "Ελληνικά und Deutsch, 漢字 — «quoted» text\n"),
     ("brackets alone", "<"),
@@ -29,6 +29,10 @@ const KINDS: [(&str, &str); 10] = [
     ("beginnings of tokens", "<|aaaaaaaa[/A##"),
     ("invisible characters", "\u{200b}"),
     ("escapes", "<U+0041>"),
+    ("letters spelt out", "&#x45;\\u004e%44&NewLine;"),
+    ("beginnings of entities", "&"),
+    ("names of nothing", "&abcdef;&notin "),
+    ("numbers of nothing", "&#00000000000000000000000000000000000000000000000000000000000;"),
 ];
 
 /// The time that this thread had a core, so that other work on the machine does not count.
@@ -65,10 +69,15 @@ fn main() {
     println!("|---|{}", "---|".repeat(SIZES.len() + 1));
     let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
     let kinds = KINDS.iter().map(|(name, unit)| (*name, unit.as_bytes().to_vec()));
-    // A byte of its own kind: no text at all.
-    for (name, unit) in kinds.chain([("bytes that are no UTF-8", vec![0xff])]) {
+    // No text at all.
+    let mut rng = fastrand::Rng::with_seed(7);
+    let random = (0..4 * MIB).map(|_| rng.u8(..)).collect();
+    let bytes = [("bytes that are no UTF-8", vec![0xff]), ("random bytes", random)];
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|one| name.contains(one));
+    for (name, unit) in kinds.chain(bytes).filter(|(name, _)| is_wanted(name)) {
         let text = |size: usize| -> Vec<u8> {
-            unit.iter().copied().cycle().take(size - size % unit.len()).collect()
+            unit.iter().copied().cycle().take(size - size % unit.len().min(size)).collect()
         };
         let times: Vec<String> =
             SIZES.iter().map(|size| ms(fence_of(&text(*size), &whole))).collect();

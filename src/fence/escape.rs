@@ -8,6 +8,11 @@
 /// What stands in a text for one byte that is no UTF-8.
 pub(super) const STAND_IN: char = '\u{fffd}';
 
+/// Whether `text` begins with that stand-in.
+pub(super) fn is_stand_in(text: &[u8]) -> bool {
+    text.starts_with(b"\xef\xbf\xbd")
+}
+
 /// What an escape stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meant {
@@ -31,11 +36,10 @@ pub(super) fn push_byte(text: &mut String, byte: u8) {
 const BYTES: u32 = 0xdc00;
 
 fn push_code(text: &mut String, code: u32, digits: usize) {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
     text.push_str("<U+");
-    for place in (0..digits).rev() {
-        let digit = (code >> (4 * place)) & 0xf;
-        text.push(char::from_digit(digit, 16).unwrap_or('0').to_ascii_uppercase());
-    }
+    text.extend((0..digits).rev().map(|place| DIGITS[(code >> (4 * place)) as usize & 0xf]));
     text.push('>');
 }
 

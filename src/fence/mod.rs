@@ -12,6 +12,7 @@ mod cut;
 mod escape;
 mod fold;
 mod neutral;
+mod spelt;
 mod stream;
 mod tokens;
 mod untrusted;

@@ -5,7 +5,7 @@
 
 use super::escape;
 use super::fold::is_invisible;
-use super::stream::{Needle, Stream};
+use super::stream::{LONGEST_MARKER, Needle, Stream};
 use super::tokens;
 
 /// A text without anything that could be taken for a marker, a block delimiter or a control token.
@@ -59,19 +59,29 @@ pub(super) fn edits(text: &str, raw: &[(usize, u8)], delimiters: &[String]) -> V
     let mut edits = invisible_and_escapes(text);
     edits.extend(raw.iter().map(|(at, _)| *at));
     edits.extend(tokens::find(text));
-    let stream = Stream::of(text, false);
-    edits.extend(stream.markers());
     let needles: Vec<Needle> = delimiters.iter().flat_map(|name| Needle::of(name)).collect();
     let (bare, worded): (Vec<Needle>, Vec<Needle>) =
         needles.into_iter().partition(|needle| needle.prefixes);
-    edits.extend(stream.delimiters(&worded));
+    let longest = needles_reach(&bare).max(needles_reach(&worded)).max(LONGEST_MARKER);
+    let plain = Stream::of(text, false);
+    for stream in plain.decoded(text, false, longest).iter().chain([&plain]) {
+        edits.extend(stream.markers());
+        edits.extend(stream.delimiters(&worded));
+    }
     if !bare.is_empty() {
-        edits.extend(Stream::of(text, true).delimiters(&bare));
+        let plain = Stream::of(text, true);
+        for stream in plain.decoded(text, true, longest).iter().chain([&plain]) {
+            edits.extend(stream.delimiters(&bare));
+        }
     }
     // Each part is in order already; a stable sort merges such runs in linear time.
     edits.sort();
     edits.dedup();
     edits
+}
+
+fn needles_reach(needles: &[Needle]) -> usize {
+    needles.iter().map(|needle| needle.bytes.len()).max().unwrap_or(0)
 }
 
 fn invisible_and_escapes(text: &str) -> Vec<usize> {
@@ -83,6 +93,7 @@ fn invisible_and_escapes(text: &str) -> Vec<usize> {
             b'<' if escape::is_like(&bytes[at..]) => found.push(at),
             b'\n' | b'\t' | b' '..=b'~' => {}
             0..=0x7f => found.push(at),
+            _ if escape::is_stand_in(&bytes[at..]) => at += escape::STAND_IN.len_utf8() - 1,
             _ => {
                 let Some(c) = text[at..].chars().next() else { break };
                 if is_invisible(c) {

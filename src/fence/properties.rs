@@ -15,7 +15,16 @@ fn piece() -> impl Strategy<Value = String> {
         "⋘",
         "‹",
         "&lt;",
+        "&LT",
+        "&#69;",
+        "&#x4E",
+        "&nbsp;",
+        "&amp;",
+        "lt;",
+        "#x55;",
         "\\x3c",
+        "\\",
+        "%4D",
         ">",
         ">>>",
         "END",
@@ -120,7 +129,12 @@ proptest! {
         let tail = parts.tail.unwrap_or_default();
         prop_assert_eq!(parts.head.len() + tail.len() + parts.left_out, text.len());
         // A seam may add an escape of brackets that only now stand at an end.
-        let brackets = |text: &str| 10 * stream::Stream::of(text, false).markers().len();
+        let brackets = |text: &str| {
+            let plain = stream::Stream::of(text, false);
+            let decoded = plain.decoded(text, false, stream::LONGEST_MARKER);
+            let read = decoded.into_iter().chain([plain]);
+            10 * read.map(|stream| stream.markers().len()).sum::<usize>()
+        };
         let size = |text: &str| neutralise(text, &[]).text.len();
         prop_assert!(size(parts.head) <= max + brackets(parts.head));
         prop_assert!(size(parts.head) + size(tail) <= max + brackets(parts.head) + brackets(tail) + 10);
@@ -190,6 +204,16 @@ fn structure(rng: &mut fastrand::Rng) -> String {
     let harm = rng.u32(..3);
     for c in WHOLE[rng.usize(..WHOLE.len())].chars() {
         let like = LIKE.iter().find(|(plain, _)| *plain == c && harm > 0 && rng.u32(..3) == 0);
+        if harm > 1 && rng.u32(..12) == 0 {
+            let code = u32::from(c);
+            out.push_str(&match rng.u32(..4) {
+                0 => format!("&#{code};"),
+                1 => format!("&#x{code:x};"),
+                2 => format!("&amp;#{code};"),
+                _ => format!("\\u{{{code:x}}}"),
+            });
+            continue;
+        }
         match like {
             Some((_, all)) => out.extend(all.chars().nth(rng.usize(..all.chars().count()))),
             None => out.push(c),

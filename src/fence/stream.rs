@@ -4,10 +4,13 @@
 //! that a marker is found however it is spelt, spaced or split over lines. Never here: edits.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use bstr::{ByteSlice, Finder};
 
+use super::escape;
 use super::fold::{Glyph, ascii_glyph, glyph};
+use super::spelt::{self, Spelt};
 
 /// ASCII classes of a text, each with the byte offset of the character it came from.
 pub(super) struct Stream {
@@ -16,7 +19,18 @@ pub(super) struct Stream {
 }
 
 /// Characters that begin lines without being part of what they say: diff signs, quotes, comments.
-const LINE_PREFIX: &[u8] = b"+->|#*/;";
+const LINE_PREFIX: [char; 8] = ['+', '-', '>', '|', '#', '*', '/', ';'];
+
+/// Where in a line a folding stands.
+struct Line {
+    /// Nothing but blanks and prefixes came yet.
+    begins: bool,
+    /// Whether prefixes count.
+    prefixes: bool,
+}
+
+/// Stands between parts that are read one after the other, and in no text that is folded.
+const BETWEEN: &[u8] = b"\x01";
 
 /// The longest words between a marker's brackets and `UNTRUSTED`, in folded bytes.
 const LONGEST_WORD: usize = 24;
@@ -27,50 +41,153 @@ const MOST_BRACKETS: usize = 8;
 /// The longest delimiter that is looked for, in folded bytes.
 const LONGEST: usize = 256;
 
+/// The longest marker, in folded bytes: brackets, a word, `end`, `untrusted`, `id=`.
+pub(super) const LONGEST_MARKER: usize = MOST_BRACKETS + LONGEST_WORD + 3 + 9 + 3;
+
 impl Stream {
-    /// Folds `text`. `prefixes` says whether the signs that begin a line are kept.
+    /// Folds `text` as it stands, where only brackets count that are spelt out. `prefixes` says whether the signs that
+    /// begin a line are kept.
     pub(super) fn of(text: &str, prefixes: bool) -> Self {
-        let mut stream =
-            Self { bytes: Vec::with_capacity(text.len()), at: Vec::with_capacity(text.len()) };
-        let bytes = text.as_bytes();
-        let mut line_begins = true;
-        let mut at = 0;
-        while let Some(byte) = bytes.get(at) {
-            if let Some(length) = spelt_out(&bytes[at..]) {
-                stream.push(b"<", at);
-                (at, line_begins) = (at + length, false);
-                continue;
-            }
-            let (glyph, length) = match byte {
-                0..=0x7f => (ascii_glyph(*byte), 1),
-                _ => {
-                    let Some(c) = text[at..].chars().next() else { break };
-                    (glyph(c), c.len_utf8())
-                }
-            };
-            match glyph {
-                Glyph::Line => line_begins = true,
-                Glyph::Space | Glyph::Nothing => {}
-                Glyph::Text(_) if line_begins && !prefixes && LINE_PREFIX.contains(byte) => {}
-                Glyph::Text(classes) => {
-                    line_begins = false;
-                    stream.push(classes.as_bytes(), at);
-                }
-                Glyph::Foreign => {
-                    line_begins = false;
-                    stream.push(b"\0", at);
-                }
-            }
-            at += length;
-        }
+        let mut stream = Self::with_room(text.len());
+        stream.read(text, 0..text.len(), prefixes, spelt::bracket);
         stream
     }
 
-    fn push(&mut self, classes: &[u8], at: usize) {
-        for class in classes {
-            self.bytes.push(*class);
-            self.at.push(u32::try_from(at).unwrap_or(u32::MAX));
+    /// The same of `text` as readers take it who decode what is spelt out in one way, and who decode all of it; as far as a
+    /// structure of up to `longest` folded bytes can hold some of that. Each reading counts: `&#x4END` is a letter and `ND`
+    /// to some, and `END` to others.
+    pub(super) fn decoded(&self, text: &str, prefixes: bool, longest: usize) -> Vec<Self> {
+        let way = |begins| self.decoded_from(begins, text, prefixes, longest);
+        let mut all: Vec<Self> = spelt::WAYS.into_iter().filter_map(way).collect();
+        // Who decodes in one way alone reads what those read who decode all.
+        if all.len() > 1 {
+            all.extend(way(spelt::ALL));
         }
+        all
+    }
+
+    /// A reading that decodes what begins with one of these bytes; nothing where nothing does.
+    fn decoded_from(
+        &self,
+        begins: &[u8],
+        text: &str,
+        prefixes: bool,
+        longest: usize,
+    ) -> Option<Self> {
+        let windows = self.around_spelt(begins, text.as_bytes(), longest);
+        let last = windows.last()?.end;
+        let mut stream = Self::with_room(windows.iter().map(Range::len).sum());
+        for window in windows {
+            stream.push(BETWEEN, window.start);
+            stream.read(text, window, prefixes, |bytes| match begins.contains(&bytes[0]) {
+                true => spelt::spelt_out(bytes),
+                // It is one in the other ways of reading, too.
+                false => spelt::bracket(bytes),
+            });
+        }
+        if last < text.len() {
+            stream.push(BETWEEN, last);
+        }
+        Some(stream)
+    }
+
+    /// The parts of a text, by offsets of characters, that hold something spelt out with `reach` folded bytes on both
+    /// sides.
+    fn around_spelt(&self, begins: &[u8], bytes: &[u8], reach: usize) -> Vec<Range<usize>> {
+        let mut windows: Vec<Range<usize>> = Vec::new();
+        let (mut from, mut index) = (0, 0);
+        while let Some(found) = bytes.get(from..).and_then(|rest| rest.find_byteset(begins)) {
+            let at = from + found;
+            from = at + 1;
+            let Some((_, length)) = spelt::spelt_out(&bytes[at..]) else { continue };
+            from = at + length;
+            let behind = |index: usize, offset: usize| {
+                let rest = self.at.get(index..).unwrap_or_default();
+                index + rest.iter().take_while(|at| (**at as usize) < offset).count()
+            };
+            index = behind(index, at);
+            let start = index.checked_sub(reach).map_or(0, |index| self.offset(index));
+            let end = self.at.get(behind(index, from) + reach);
+            let end = end.map_or(bytes.len(), |end| (*end as usize).max(from));
+            match windows.last_mut().filter(|last| start <= last.end) {
+                Some(last) => last.end = last.end.max(end),
+                None => windows.push(start..end),
+            }
+        }
+        windows
+    }
+
+    fn with_room(length: usize) -> Self {
+        Self { bytes: Vec::with_capacity(length), at: Vec::with_capacity(length) }
+    }
+
+    #[inline]
+    fn read(
+        &mut self,
+        text: &str,
+        part: Range<usize>,
+        prefixes: bool,
+        spelt_out: impl Fn(&[u8]) -> Option<(Spelt, usize)>,
+    ) {
+        let (bytes, quick) = (text.as_bytes().get(..part.end).unwrap_or_default(), quick());
+        // A part begins with something that is read, behind which no line begins.
+        let mut line = Line { begins: part.start == 0, prefixes };
+        let mut at = part.start;
+        while let Some(byte) = bytes.get(at) {
+            let class = quick[usize::from(*byte)];
+            if class != 0 && !line.begins {
+                self.push_one(class, at);
+                at += 1;
+                continue;
+            }
+            if spelt::begins(*byte)
+                && let Some((spelt, length)) = spelt_out(&bytes[at..])
+            {
+                spelt.chars().for_each(|c| self.take(glyph(c), c, at, &mut line));
+                at += length;
+                continue;
+            }
+            let (glyph, c) = match byte {
+                0..=0x7f => (ascii_glyph(*byte), char::from(*byte)),
+                _ if escape::is_stand_in(&bytes[at..]) => {
+                    at += escape::STAND_IN.len_utf8();
+                    continue;
+                }
+                _ => {
+                    let Some(c) = text[at..].chars().next() else { break };
+                    (glyph(c), c)
+                }
+            };
+            self.take(glyph, c, at, &mut line);
+            at += c.len_utf8();
+        }
+    }
+
+    /// Takes in a character that stands, or begins to be spelt out, at an offset.
+    #[inline]
+    fn take(&mut self, glyph: Glyph, c: char, at: usize, line: &mut Line) {
+        match glyph {
+            Glyph::Line => line.begins = true,
+            Glyph::Space | Glyph::Nothing => {}
+            Glyph::Text(_) if line.begins && !line.prefixes && LINE_PREFIX.contains(&c) => {}
+            Glyph::Text(classes) => {
+                line.begins = false;
+                self.push(classes.as_bytes(), at);
+            }
+            Glyph::Foreign => {
+                line.begins = false;
+                self.push(b"\0", at);
+            }
+        }
+    }
+
+    fn push(&mut self, classes: &[u8], at: usize) {
+        classes.iter().for_each(|class| self.push_one(*class, at));
+    }
+
+    fn push_one(&mut self, class: u8, at: usize) {
+        self.bytes.push(class);
+        self.at.push(u32::try_from(at).unwrap_or(u32::MAX));
     }
 
     fn offset(&self, index: usize) -> usize {
@@ -108,8 +225,12 @@ impl Stream {
             return Some(of(before));
         }
         // Three brackets and some other word (`<<<CLOSE OF UNTRUSTED`).
-        let other =
-            before.iter().rev().take(LONGEST_WORD).take_while(|byte| **byte != b'<').count();
+        let other = before
+            .iter()
+            .rev()
+            .take(LONGEST_WORD)
+            .take_while(|byte| !b"<\x01".contains(*byte))
+            .count();
         let before_other = of(before.get(..before.len() - other)?);
         if before_other.len() >= 3 {
             return Some(before_other);
@@ -136,35 +257,22 @@ impl Stream {
     }
 }
 
+/// The class of every byte that has one of a single byte and can begin nothing spelt out; 0 for the others.
+fn quick() -> &'static [u8; 256] {
+    static TABLE: OnceLock<[u8; 256]> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        std::array::from_fn(|code| match ascii_glyph(code as u8) {
+            Glyph::Text(class) if class.len() == 1 && !spelt::begins(code as u8) => {
+                class.as_bytes().first().copied().unwrap_or(0)
+            }
+            _ => 0,
+        })
+    })
+}
+
 /// How many brackets `bytes` ends with, at most [`MOST_BRACKETS`].
 fn trailing_brackets(bytes: &[u8]) -> usize {
     bytes.iter().rev().take(MOST_BRACKETS).take_while(|byte| **byte == b'<').count()
-}
-
-/// The length of an entity or escape at the start of `bytes` that stands for `<`.
-fn spelt_out(bytes: &[u8]) -> Option<usize> {
-    if !matches!(bytes.first(), Some(b'&' | b'\\' | b'%')) {
-        return None;
-    }
-    const FORMS: [&str; 6] = ["&lt;", "&lt", "\\x3c", "\\u003c", "\\u{3c}", "%3c"];
-    let head = bytes.get(..bytes.len().min(12)).unwrap_or_default();
-    let form = FORMS.iter().find(|form| {
-        head.get(..form.len()).is_some_and(|head| head.eq_ignore_ascii_case(form.as_bytes()))
-    });
-    form.map(|form| form.len()).or_else(|| numbered(head))
-}
-
-/// `&#60;`, `&#x3c;` and their forms with leading zeros.
-fn numbered(head: &[u8]) -> Option<usize> {
-    let text = head.strip_prefix(b"&#")?;
-    let hexadecimal = matches!(text.first(), Some(b'x' | b'X'));
-    let digits = if hexadecimal { text.get(1..)? } else { text };
-    let zeros = digits.iter().take_while(|byte| **byte == b'0').count();
-    let number = digits.get(zeros..zeros + 2)?;
-    let wanted: &[u8] = if hexadecimal { b"3c" } else { b"60" };
-    let length = 2 + usize::from(hexadecimal) + zeros + 2;
-    let length = length + usize::from(head.get(length) == Some(&b';'));
-    number.eq_ignore_ascii_case(wanted).then_some(length)
 }
 
 /// A delimiter as it is looked for: folded, white space gone, the rules around its words (`---`,

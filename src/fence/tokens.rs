@@ -3,6 +3,7 @@
 //! Lives here: finding control tokens (`<|im_start|>`, `[INST]`, `<function_calls>`), and lines that
 //! begin like a turn (`Human:`) or a section of an instruction format. Never here: edits.
 
+use super::escape;
 use super::fold::{Glyph, glyph, plain};
 
 /// After `<` or `</`, exact to the closing bracket.
@@ -141,9 +142,14 @@ pub(super) fn find(text: &str) -> Vec<usize> {
     let (mut line_begins, mut indent) = (true, 0);
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
-        // Within a line only a bracket can begin a token.
-        if byte.is_ascii_graphic() && !line_begins && !matches!(byte, b'<' | b'[') {
+        // Within a line only a bracket can begin a token, and of ASCII these alone end the line.
+        let counts = matches!(byte, b'<' | b'[' | b'\n'..=b'\r' | 0x80..);
+        if !line_begins && !counts {
             at += 1;
+            continue;
+        }
+        if escape::is_stand_in(&bytes[at..]) {
+            at += escape::STAND_IN.len_utf8();
             continue;
         }
         let rest = &text[at..];
