@@ -27,6 +27,22 @@ const ENTRY_BYTES: u64 = 4096;
 /// Directories are followed so deep; what lies deeper was made to hide something.
 const DEEPEST: usize = 256;
 
+/// What a file system has left.
+#[derive(Clone, Copy, Debug, Default)]
+struct Free {
+    bytes: u64,
+    /// Files that can be made; 0 where that is not bounded.
+    entries: u64,
+}
+
+impl Free {
+    /// How much less there is than there was, counted as what a job holds is. Files without a byte take entries alone.
+    fn lost(self, now: Self) -> u64 {
+        let bytes = self.bytes.saturating_sub(now.bytes);
+        bytes.max(self.entries.saturating_sub(now.entries).saturating_mul(ENTRY_BYTES))
+    }
+}
+
 /// Looks after one job.
 #[derive(Debug)]
 pub(super) struct Meter {
@@ -37,8 +53,8 @@ pub(super) struct Meter {
     /// What its places held before it wrote anything.
     before: Option<u64>,
     held: u64,
-    /// Free bytes of the file system at the last walk.
-    free: u64,
+    /// What was free at the last walk.
+    free: Free,
     looks: u32,
     due: Instant,
 }
@@ -79,7 +95,7 @@ impl Meter {
             walk: None,
             before: None,
             held: 0,
-            free: 0,
+            free: Free::default(),
             looks: LOOKS,
             due: Instant::now(),
         })
@@ -98,7 +114,7 @@ impl Meter {
     /// Looks, for a few milliseconds at most.
     pub(super) fn look(&mut self, now: Instant) -> Found {
         if self.walk.is_none() {
-            let free = self.free_bytes();
+            let free = self.free_now();
             self.looks += 1;
             if !self.wants_walk(free) {
                 self.due = now + INTERVAL;
@@ -112,9 +128,9 @@ impl Meter {
 
     /// The file system tells of every write, so that there is nothing to find while it has not lost
     /// half of what the job may still take.
-    fn wants_walk(&self, free: u64) -> bool {
-        let lost = self.free.saturating_sub(free);
-        self.looks > LOOKS || free < self.floor || lost > self.limit.saturating_sub(self.held) / 2
+    fn wants_walk(&self, free: Free) -> bool {
+        let left = self.limit.saturating_sub(self.held);
+        self.looks > LOOKS || free.bytes < self.floor || self.free.lost(free) > left / 2
     }
 
     fn step(&mut self, now: Instant) -> Found {
@@ -135,18 +151,19 @@ impl Meter {
         self.walk = None;
         match self.held > self.limit {
             true => Found::Over,
-            false if self.free < self.floor => Found::Low(self.free),
+            false if self.free.bytes < self.floor => Found::Low(self.free.bytes),
             false => Found::Fine,
         }
     }
 
-    /// Of the fullest of its file systems.
-    fn free_bytes(&self) -> u64 {
-        let free = |place: &Place| {
-            let found = rustix::fs::fstatvfs(&place.dir).ok()?;
-            Some(found.f_bavail.saturating_mul(found.f_frsize))
-        };
-        self.places.iter().filter_map(free).min().unwrap_or(u64::MAX)
+    /// Of the fullest of its file systems, each by itself.
+    fn free_now(&self) -> Free {
+        let found = self.places.iter().filter_map(|place| rustix::fs::fstatvfs(&place.dir).ok());
+        let full = Free { bytes: u64::MAX, entries: u64::MAX };
+        found.fold(full, |least, found| Free {
+            bytes: least.bytes.min(found.f_bavail.saturating_mul(found.f_frsize)),
+            entries: least.entries.min(found.f_favail),
+        })
     }
 }
 

@@ -404,11 +404,14 @@ fn two_jobs_do_not_see_each_other() {
 /// Writes a file of 1 MiB after another, until it is stopped.
 const FILL: &str = "i=0; while head -c 1048576 /dev/zero > f$i; do i=$((i+1)); done; sleep 1000";
 
+/// Makes one empty file after another.
+const CROWD: &str = "i=0; while [ $i -lt 200000 ]; do : > e$i; i=$((i+1)); done; sleep 1000";
+
 /// Jobs that may hold 8 MiB, each with all that it can write on a disk: the upper layer of an overlay,
 /// a directory of the host, the private folder of the weaker tiers.
-fn writers(tier: Tier, dir: &Path) -> Vec<JobSpec> {
+fn writers(tier: Tier, dir: &Path, script: &str) -> Vec<JobSpec> {
     let limits = Limits { disk_bytes: 8 << 20, wall: PATIENCE, ..Limits::default() };
-    let job = |mounts, cwd: &str| JobSpec { mounts, limits, cwd: cwd.into(), ..sh(FILL) };
+    let job = |mounts, cwd: &str| JobSpec { mounts, limits, cwd: cwd.into(), ..sh(script) };
     for name in ["base", "upper", "work", "shared"] {
         std::fs::create_dir(dir.join(name)).unwrap();
     }
@@ -433,8 +436,9 @@ fn a_job_that_fills_the_disk_is_ended_and_says_what_it_held() {
     for system in ALL {
         on(system, || async {
             let launcher = launcher().await;
-            let dir = folder();
-            for spec in writers(launcher.tier(), dir.path()) {
+            let (dirs, tier) = ([folder(), folder()], launcher.tier());
+            let fill = writers(tier, dirs[0].path(), FILL);
+            for spec in fill.into_iter().chain(writers(tier, dirs[1].path(), CROWD)) {
                 let exit = run(&launcher, spec).await.unwrap();
                 let JobStatus::DiskLimit { held, left: None } = exit.status else {
                     panic!("{:?}: {}", exit.status, String::from_utf8_lossy(&exit.output));
