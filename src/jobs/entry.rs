@@ -14,7 +14,7 @@ use super::keyboard::Keyboard;
 use super::order::Alone;
 use super::prompts::{Prompt, PromptKind};
 use super::ring::Ring;
-use super::watch::Watch;
+use super::watch::{Watch, WatchState};
 use crate::model::{Card, CardKind, CardState, JobId, LeaseId};
 use crate::sandbox::{JobStatus, Process};
 
@@ -115,6 +115,8 @@ pub struct JobView {
     pub written: u64,
     /// What it waits for an answer to.
     pub asks: Option<Prompt>,
+    /// What became of its watch pattern, if it has one.
+    pub watch: Option<WatchState>,
     /// What it is.
     pub kind: CardKind,
 }
@@ -214,13 +216,18 @@ impl Entry {
 
     pub(super) fn view(&self, lane: &str, kind: CardKind) -> JobView {
         let by = self.by.load(Ordering::SeqCst);
+        let (written, watch) = {
+            let output = lock(&self.output);
+            (output.ring.written(), output.watch.as_ref().map(Watch::state))
+        };
         JobView {
             id: self.id.clone(),
             owner: if by == 0 { lane.to_owned() } else { format!("{lane} subtask {by}") },
             label: self.label.clone(),
             state: self.state(),
             age: self.end.get().map_or_else(|| self.began.elapsed(), |(end, _)| end.elapsed),
-            written: lock(&self.output).ring.written(),
+            written,
+            watch,
             asks: self.keyboard.as_ref().and_then(Keyboard::asks),
             kind,
         }

@@ -43,4 +43,4 @@ pub use ring::{Piece, Reading, Ring};
 pub use sanitise::Sanitiser;
 pub use scope::{RunScope, mint_token};
 pub use table::JobTable;
-pub use watch::{Watch, WatchState};
+pub use watch::{Matched, Watch, WatchState};

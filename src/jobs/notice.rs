@@ -1,7 +1,7 @@
 //! What the owner of a job is told of it.
 
 use super::entry::JobState;
-use super::watch::WatchState;
+use super::watch::{Matched, WatchState};
 use crate::model::JobId;
 
 /// Something that a worker is to be told.
@@ -17,15 +17,20 @@ pub enum Notice {
         state: JobState,
         /// How much it wrote, in bytes.
         written: u64,
-        /// What became of its watch pattern, if it had one.
-        watch: Option<WatchState>,
     },
     /// A line matched a job's watch pattern.
     Matched {
         /// The job.
         id: JobId,
-        /// The line: foreign.
-        line: String,
+        /// The line.
+        matched: Matched,
+    },
+    /// A job's watch pattern gives no notices any more.
+    Unwatched {
+        /// The job.
+        id: JobId,
+        /// Why.
+        state: WatchState,
     },
 }
 
@@ -33,7 +38,7 @@ impl Notice {
     /// The job that it is about.
     pub fn id(&self) -> &JobId {
         match self {
-            Self::Ended { id, .. } | Self::Matched { id, .. } => id,
+            Self::Ended { id, .. } | Self::Matched { id, .. } | Self::Unwatched { id, .. } => id,
         }
     }
 }

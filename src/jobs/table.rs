@@ -19,7 +19,7 @@ use super::notice::{KillReport, Notice};
 use super::order::{Alone, JobLimits, Order, Viewer};
 use super::ring::{Reading, Ring};
 use super::veil::Veil;
-use super::watch::Watch;
+use super::watch::{Matched, Watch, WatchState};
 use crate::journal::Learnt;
 use crate::model::{CardKind, CardSink, JobId, LaneId, LeaseId};
 use crate::sandbox::{
@@ -192,43 +192,40 @@ impl JobTable {
         let table = self.downgrade();
         Arc::new(move |event| {
             let LiveEvent::Output(bytes) = event else { return };
-            let lines = {
+            let news = {
                 let output = &mut *lock(&output);
                 let text = output.take(bytes);
-                let watch = output.watch.as_mut();
-                watch
-                    .map(|one| one.take(text.as_bytes(), Instant::now().into_std()))
-                    .unwrap_or_default()
+                output.watch.as_mut().map(|watch| look(watch, &text, false)).unwrap_or_default()
             };
             if let Some(table) = table.upgrade() {
-                lines.into_iter().for_each(|line| table.matched(&id, line));
+                table.watched(&id, news);
                 table.0.wake.notify_waiters();
             }
         })
     }
 
-    fn matched(&self, id: &JobId, line: String) {
+    /// Tells what a watch pattern found, and that it is off when it is.
+    fn watched(&self, id: &JobId, (found, off): Watched) {
         let mut notices = lock(&self.0.notices);
-        let waiting = notices.iter().filter(|one| matches!(one, Notice::Matched { .. })).count();
-        if waiting < WAITING && !self.0.closed.load(Ordering::SeqCst) {
-            notices.push_back(Notice::Matched { id: id.clone(), line });
+        if self.0.closed.load(Ordering::SeqCst) {
+            return;
         }
+        let waiting = notices.iter().filter(|one| matches!(one, Notice::Matched { .. })).count();
+        let found = found.into_iter().take(WAITING.saturating_sub(waiting));
+        notices.extend(found.map(|matched| Notice::Matched { id: id.clone(), matched }));
+        notices.extend(off.map(|state| Notice::Unwatched { id: id.clone(), state }));
     }
 
     /// The one place where an end is written down and becomes a notice (contract R6).
     fn complete(&self, entry: &Entry, ending: Result<JobExit, SandboxError>) {
-        let (written, lines, watch) = {
+        let (written, news) = {
             let output = &mut *lock(&entry.output);
-            let (text, now) = (output.finish(), Instant::now().into_std());
+            let text = output.finish();
             let Output { ring, watch, .. } = output;
-            let mut lines = Vec::new();
-            if let Some(watch) = watch {
-                lines = watch.take(text.as_bytes(), now);
-                lines.extend(watch.finish(now));
-            }
-            (ring.written(), lines, watch.as_ref().map(Watch::state))
+            let news = watch.as_mut().map(|watch| look(watch, &text, true)).unwrap_or_default();
+            (ring.written(), news)
         };
-        lines.into_iter().for_each(|line| self.matched(&entry.id, line));
+        self.watched(&entry.id, news);
         // Both under one lock: who sees that it ended finds the notice.
         let mut notices = lock(&self.0.notices);
         write_down(entry, ending);
@@ -242,7 +239,6 @@ impl JobTable {
                 label: self.0.secrets.hide(&entry.label).into_owned(),
                 state: entry.state(),
                 written,
-                watch,
             });
         }
         drop(notices);
@@ -499,6 +495,19 @@ pub(super) fn mention(id: &JobId) -> String {
 }
 
 /// Keeps how a job ended.
+/// What a watch pattern found, and why it is off if that is new.
+type Watched = (Vec<Matched>, Option<WatchState>);
+
+/// Looks for a pattern in what a job wrote; `whole` when that is the end of it.
+fn look(watch: &mut Watch, text: &str, whole: bool) -> Watched {
+    let (before, now) = (watch.state(), Instant::now().into_std());
+    let mut found = watch.take(text.as_bytes(), now);
+    if whole {
+        found.extend(watch.finish(now));
+    }
+    (found, Some(watch.state()).filter(|state| *state != before))
+}
+
 fn write_down(entry: &Entry, ending: Result<JobExit, SandboxError>) {
     let why = entry.why.get().cloned();
     if let Some(keyboard) = &entry.keyboard {

@@ -24,10 +24,21 @@ const PATTERN_BYTES: usize = 1 << 20;
 pub struct Watch {
     pattern: RegexMatcher,
     line: Vec<u8>,
+    /// How many bytes of the line there are, those that are passed over with them.
+    length: usize,
     given: u32,
     last: Option<Instant>,
     within: u32,
     state: WatchState,
+}
+
+/// A line that is worth a notice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matched {
+    /// The line, or its beginning: foreign.
+    pub line: String,
+    /// How long it is in all, in bytes, if that is the beginning.
+    pub of: Option<usize>,
 }
 
 /// How a pattern stands.
@@ -41,6 +52,17 @@ pub enum WatchState {
     Flooded,
 }
 
+impl WatchState {
+    /// Why it gives no notices any more, if it does not.
+    pub fn words(self) -> Option<&'static str> {
+        match self {
+            Self::On => None,
+            Self::Spent => Some("its watch pattern gave as many notices as it may, and is off"),
+            Self::Flooded => Some("its watch pattern matched too often, and is off"),
+        }
+    }
+}
+
 impl Watch {
     /// Watches for a regular expression.
     ///
@@ -49,8 +71,8 @@ impl Watch {
     pub fn new(pattern: &str) -> Result<Self, String> {
         let built = RegexMatcherBuilder::new().size_limit(PATTERN_BYTES).build(pattern);
         let pattern = built.map_err(|error| format!("watch is no regular expression: {error}"))?;
-        let (line, given, last, within) = (Vec::new(), 0, None, 0);
-        Ok(Self { pattern, line, given, last, within, state: WatchState::On })
+        let (line, last, state) = (Vec::new(), None, WatchState::On);
+        Ok(Self { pattern, line, length: 0, given: 0, last, within: 0, state })
     }
 
     /// How it stands.
@@ -59,7 +81,7 @@ impl Watch {
     }
 
     /// Takes what the job wrote at `now`; gives the lines that are worth a notice.
-    pub fn take(&mut self, bytes: &[u8], now: Instant) -> Vec<String> {
+    pub fn take(&mut self, bytes: &[u8], now: Instant) -> Vec<Matched> {
         let mut told = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.state != WatchState::On {
@@ -67,6 +89,7 @@ impl Watch {
             }
             let room = LONGEST.saturating_sub(self.line.len());
             self.line.extend(&piece[..piece.len().min(room)]);
+            self.length += piece.len();
             if piece.ends_with(b"\n") {
                 told.extend(self.whole_line(now));
             }
@@ -75,12 +98,13 @@ impl Watch {
     }
 
     /// The job is over: its last line may have no end.
-    pub fn finish(&mut self, now: Instant) -> Option<String> {
+    pub fn finish(&mut self, now: Instant) -> Option<Matched> {
         (self.state == WatchState::On && !self.line.is_empty()).then(|| self.whole_line(now))?
     }
 
-    fn whole_line(&mut self, now: Instant) -> Option<String> {
-        let line = std::mem::take(&mut self.line);
+    fn whole_line(&mut self, now: Instant) -> Option<Matched> {
+        let (line, length) = (std::mem::take(&mut self.line), std::mem::take(&mut self.length));
+        let of = (length > line.len()).then_some(length);
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
         if !self.pattern.is_match(line).unwrap_or(false) {
             return None;
@@ -97,7 +121,7 @@ impl Watch {
         if self.given == MOST {
             self.state = WatchState::Spent;
         }
-        Some(String::from_utf8_lossy(line).into_owned())
+        Some(Matched { line: String::from_utf8_lossy(line).into_owned(), of })
     }
 }
 
@@ -110,9 +134,10 @@ mod tests {
     fn matches_are_told_seldom_and_not_for_ever() {
         let mut watch = Watch::new("error|ready").unwrap();
         let begin = Instant::now();
-        assert_eq!(watch.take(b"one\nread", begin), [] as [&str; 0]);
-        assert_eq!(watch.take(b"y: port 80\nerror 1\n", begin), ["ready: port 80"]);
-        assert_eq!(watch.take(b"error 2\n", begin + PAUSE / 2), [] as [&str; 0]);
+        assert_eq!(watch.take(b"one\nread", begin), []);
+        let ready = Matched { line: "ready: port 80".to_owned(), of: None };
+        assert_eq!(watch.take(b"y: port 80\nerror 1\n", begin), [ready]);
+        assert_eq!(watch.take(b"error 2\n", begin + PAUSE / 2), []);
         for n in 1..MOST {
             assert_eq!(watch.take(b"error\n", begin + PAUSE * n).len(), 1);
         }
@@ -135,10 +160,10 @@ mod tests {
         let mut watch = Watch::new("end$").unwrap();
         let now = Instant::now();
         assert!(watch.take(b"the end", now).is_empty());
-        assert_eq!(watch.finish(now).as_deref(), Some("the end"));
+        assert_eq!(watch.finish(now).unwrap().line, "the end");
         let mut watch = Watch::new("a").unwrap();
         let told = watch.take(&[vec![b'a'; 1 << 20], b"\n".to_vec()].concat(), now);
-        assert_eq!(told[0].len(), LONGEST);
+        assert_eq!((told[0].line.len(), told[0].of), (LONGEST, Some((1 << 20) + 1)));
         assert!(Watch::new("(").is_err() && Watch::new("(a{1000}){1000}").is_err());
     }
 }

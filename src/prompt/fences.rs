@@ -57,11 +57,11 @@ impl<'a> Fences<'a> {
     }
 
     fn fence(&mut self, text: &Untrusted, options: &FenceOptions) -> Value {
-        let mut text = text.clone();
+        let (first, mut text) = (text, text.clone());
         let mut copy = 1;
         while !self.seen.insert(text.clone()) {
             copy += 1;
-            text = text.relabelled(&copy.to_string());
+            text = first.relabelled(&copy.to_string());
         }
         let mut options = options.clone();
         options.delimiters.extend(BLOCKS.map(String::from));

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Jobs, Tool, ToolContext, ToolOutput, args, need_directory};
-use crate::jobs::{JobView, KillReport};
+use crate::jobs::{JobView, KillReport, WatchState};
 use crate::model::chat::ToolSpec;
 use crate::model::{JobId, clip};
 
@@ -92,9 +92,19 @@ fn list(jobs: &Jobs, context: &ToolContext) -> ToolOutput {
     }
     let row = |job: &JobView| {
         let (owner, state, age) = (&job.owner, job.state.words(), job.age.as_secs());
-        format!("{}  {owner}  {state}  {age} s  {} bytes  {}\n", job.id, job.written, job.label)
+        let watch = watch_words(job);
+        format!(
+            "{}  {owner}  {state}  {age} s  {} bytes{watch}  {}\n",
+            job.id, job.written, job.label
+        )
     };
     ToolOutput::ok(all.iter().map(row).collect::<String>())
+}
+
+/// That a job is not watched any more, behind a semicolon.
+fn watch_words(job: &JobView) -> String {
+    let words = job.watch.and_then(WatchState::words);
+    words.map(|words| format!("; {words}")).unwrap_or_default()
 }
 
 fn none(id: &JobId) -> ToolOutput {
@@ -116,21 +126,25 @@ async fn read(
     let (job, reading) = jobs.table.read(id, from).ok_or_else(|| none(id))?;
     let body = clip(&reading.text(), MAX_OUTPUT).text;
     Ok(ToolOutput::ok(format!(
-        "[job {id}: {}; {} bytes so far; what comes later is read with from={}]\n{body}",
+        "[job {id}: {}; {} bytes so far{}; what comes later is read with from={}]\n{body}",
         job.state.words(),
         job.written,
+        watch_words(&job),
         reading.next
     )))
 }
 
 async fn kill(jobs: &Jobs, id: &JobId) -> Result<ToolOutput, ToolOutput> {
-    match jobs.table.kill(id).await.ok_or_else(|| none(id))? {
+    let report = jobs.table.kill(id).await.ok_or_else(|| none(id))?;
+    let watch = jobs.table.list().iter().find(|job| job.id == *id).map(watch_words);
+    let watch = watch.unwrap_or_default();
+    match report {
         KillReport::Proven(state) => Ok(ToolOutput::ok(format!(
-            "job {id} is over, with all its processes: {}",
+            "job {id} is over, with all its processes: {}{watch}",
             state.words()
         ))),
         KillReport::Over(state) => {
-            Ok(ToolOutput::ok(format!("job {id} had ended before: {}", state.words())))
+            Ok(ToolOutput::ok(format!("job {id} had ended before: {}{watch}", state.words())))
         }
         KillReport::Survivors(names) => Err(ToolOutput::refused(format!(
             "job {id} was killed, but these may be alive: {}; it stays listed",

@@ -2,7 +2,7 @@
 
 use super::steering::label;
 use crate::fence::Fencer;
-use crate::jobs::{JobState, Notice, WatchState};
+use crate::jobs::{JobState, Matched, Notice};
 use crate::model::Steer;
 use crate::prompt::{JobNotices, OperatorSteering, PromptContext, Templates};
 
@@ -51,23 +51,24 @@ impl Voice {
 /// A notice in the engine's words, with the line that it is about.
 fn words(notice: &Notice) -> (String, Option<String>) {
     match notice {
-        Notice::Matched { id, line } => {
-            (format!("job {id} wrote a line that matches what you watch for:"), Some(line.clone()))
+        Notice::Matched { id, matched: Matched { line, of } } => {
+            let part = of.map(|of| format!(" (its first {} bytes of {of})", line.len()));
+            let part = part.unwrap_or_default();
+            let said = format!("job {id} wrote a line that matches what you watch for{part}:");
+            (said, Some(line.clone()))
         }
-        Notice::Ended { id, state, written, watch, .. } => {
-            let watch = match watch {
-                Some(WatchState::Flooded) => {
-                    "; its watch pattern matched too often and was switched off"
-                }
-                Some(WatchState::Spent) => "; its watch pattern gave as many notices as it may",
-                _ => "",
-            };
+        Notice::Unwatched { id, state } => {
+            let why = state.words().unwrap_or_default();
+            (format!("job {id}: {why}; you are told of no further line of it"), None)
+        }
+        Notice::Ended { id, state, written, .. } => {
             // A start that failed says why in words that may hold a path of the job's.
             let how = match state {
                 JobState::Ended(end) if end.status.is_err() => "it could not be run".to_owned(),
                 state => state.words(),
             };
-            (format!("job {id} ended: {how}; it wrote {written} bytes{watch}"), None)
+            let how = how.strip_prefix("ended: ").unwrap_or(&how);
+            (format!("job {id} ended: {how}; it wrote {written} bytes"), None)
         }
     }
 }
@@ -75,7 +76,41 @@ fn words(notice: &Notice) -> (String, Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::{JobEnd, WatchState};
     use crate::model::JobId;
+    use crate::sandbox::JobStatus;
+
+    #[test]
+    fn what_became_of_a_job_is_told_in_plain_words() {
+        let id = JobId::new("one/1#2");
+        let told = |notice: Notice| words(&notice).0;
+        let ended = |status| {
+            let (elapsed, why) = (std::time::Duration::from_secs(6), None);
+            let state = JobState::Ended(JobEnd { status: Ok(status), elapsed, why });
+            told(Notice::Ended { id: id.clone(), label: "x".to_owned(), state, written: 3 })
+        };
+        let over = "job one/1#2 ended: its time was over after 6 s; it wrote 3 bytes";
+        assert_eq!(ended(JobStatus::TimedOut), over);
+        assert_eq!(ended(JobStatus::Exited(1)), "job one/1#2 ended: exit 1; it wrote 3 bytes");
+        let off = told(Notice::Unwatched { id: id.clone(), state: WatchState::Flooded });
+        assert!(off.starts_with("job one/1#2: its watch pattern matched too often"), "{off}");
+        let matched = Matched { line: "x".repeat(4096), of: Some(5079) };
+        let cut = told(Notice::Matched { id: id.clone(), matched });
+        assert!(cut.ends_with("(its first 4096 bytes of 5079):"), "{cut}");
+    }
+
+    #[test]
+    fn lines_that_are_equal_have_numbered_labels() {
+        let voice = Voice::new(Templates::embedded(), Fencer::new([3; 32]));
+        let matched = Matched { line: "ready".to_owned(), of: None };
+        let notice = Notice::Matched { id: JobId::new("one/1#1"), matched };
+        let text = voice.news(&vec![notice; 3], false);
+        let labels: Vec<&str> =
+            text.lines().filter_map(|line| line.strip_prefix("<<<UNTRUSTED ")).collect();
+        let labels: Vec<&str> =
+            labels.iter().map(|line| line.split(" id=").next().unwrap()).collect();
+        assert_eq!(labels, ["job line", "job line 2", "job line 3"]);
+    }
 
     // contract R6 in part: of very many
     #[test]
@@ -83,7 +118,7 @@ mod tests {
         let voice = Voice::new(Templates::embedded(), Fencer::new([3; 32]));
         let notice = |number: u32| Notice::Matched {
             id: JobId::new(format!("one/1#{number}")),
-            line: "ready".to_owned(),
+            matched: Matched { line: "ready".to_owned(), of: None },
         };
         let notices: Vec<Notice> = (1..=6000).map(notice).collect();
         let text = voice.news(&notices[..MOST_TOLD], false);

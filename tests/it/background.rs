@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bakeoff::jobs::{
-    JobBook, JobLimits, JobState, JobTable, KillReport, Notice, Order, ReapJournal, RunScope,
-    Watch, WatchState, mint_token, sweep_journals,
+    JobBook, JobLimits, JobState, JobTable, KillReport, Matched, Notice, Order, ReapJournal,
+    RunScope, Watch, WatchState, mint_token, sweep_journals,
 };
 use bakeoff::model::{JobId, LaneId, LeaseId, RunToken};
 use bakeoff::sandbox::{JobSpec, JobStatus, Launcher, Limits};
@@ -207,8 +207,8 @@ fn a_watched_line_is_told_and_a_flood_of_them_is_not() {
         order.watch = Some(Watch::new("ready on [0-9]+").unwrap());
         let id = worker.table.start(&worker.launcher, order).unwrap();
         assert!(worker.table.noticed(0).await);
-        let line = "ready on 80".to_owned();
-        assert_eq!(worker.table.take_notices(0), [Notice::Matched { id: id.clone(), line }]);
+        let matched = Matched { line: "ready on 80".to_owned(), of: None };
+        assert_eq!(worker.table.take_notices(0), [Notice::Matched { id: id.clone(), matched }]);
         worker.table.kill(&id).await;
         let mut order = worker.order(sh("yes error | head -n 1000"));
         order.watch = Some(Watch::new("error").unwrap());
@@ -218,10 +218,16 @@ fn a_watched_line_is_told_and_a_flood_of_them_is_not() {
         assert!(
             matches!(
                 &notices[..],
-                [Notice::Matched { .. }, Notice::Ended { watch: Some(WatchState::Flooded), .. },]
+                [
+                    Notice::Matched { .. },
+                    Notice::Unwatched { state: WatchState::Flooded, .. },
+                    Notice::Ended { .. }
+                ]
             ),
             "{notices:?}"
         );
+        let (view, _) = worker.table.read(&id, 0).unwrap();
+        assert_eq!(view.watch, Some(WatchState::Flooded));
     });
 }
 

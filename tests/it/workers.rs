@@ -235,6 +235,27 @@ fn a_background_command_answers_at_once_and_passes_the_same_list() {
     });
 }
 
+// contract R37 in part: that a pattern is off
+#[test]
+fn a_job_that_is_not_watched_any_more_says_so_wherever_it_is_looked_at() {
+    on(System::Here, || async {
+        let bench = Bench::new().await;
+        std::fs::write(bench.dir.path().join("flood.txt"), "error\n".repeat(200)).unwrap();
+        let line =
+            json!({"command": "tail -n 200 -f flood.txt", "background": true, "watch": "error"});
+        assert!(!bench.call("run_bash", line).await.is_error);
+        let job =
+            |action: &str| json!({"action": action, "job_id": "solo/1#1", "wait_seconds": 60});
+        let off = "its watch pattern matched too often, and is off";
+        let list = bench.call("bash_jobs", json!({"action": "list"}));
+        let read = bench.call("bash_jobs", job("read")).await.text;
+        assert!(read.contains(&format!("1200 bytes so far; {off}; what comes")), "{read}");
+        assert!(list.await.text.contains(off));
+        let killed = bench.call("bash_jobs", job("kill")).await.text;
+        assert!(killed.ends_with(off), "{killed}");
+    });
+}
+
 // contract C26 together: no tool reaches another worker, its jobs or whom it handed work to
 #[test]
 fn a_worker_reaches_no_sibling_and_nothing_that_one_started() {
