@@ -216,7 +216,7 @@ impl Screen {
             Event::Frame(Some(frame)) => return self.frame(frame),
             Event::Frame(None) => {
                 return Err(CliError::internal(
-                    "the run's engine is gone; `bakeoff show` tells how it ended",
+                    "the run's engine is gone; `bakeoff show` tells how it ended, `bakeoff resume` goes on",
                 ));
             }
             Event::Broken(error) => return Err(error.into()),

@@ -331,5 +331,7 @@ fn stop(run: &Path, id: &str) {
 }
 
 fn gone() -> CliError {
-    CliError::internal("the run's engine is gone; `bakeoff show` tells how it ended")
+    CliError::internal(
+        "the run's engine is gone; `bakeoff show` tells how it ended, `bakeoff resume` goes on",
+    )
 }

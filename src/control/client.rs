@@ -23,7 +23,10 @@ const STOPPING: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// There is no engine behind the socket.
-    #[error("the run is not going on (no engine answers: {0}); `bakeoff show` tells how it ended")]
+    #[error(
+        "the run is not going on (no engine answers: {0}); `bakeoff show` tells how it ended, `bakeoff resume` goes on with \
+         one that was cut off"
+    )]
     NotRunning(std::io::Error),
     /// The socket is not open to this user.
     #[error("the run is another user's: only that user can speak to its engine")]

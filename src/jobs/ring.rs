@@ -61,7 +61,8 @@ impl Ring {
             let bytes = &head[usize_of(from)..];
             let cut = if gap { unfinished(bytes) } else { 0 };
             let joined = (!gap).then(|| tail.iter().copied());
-            let mut bytes = bytes[..bytes.len() - cut].to_vec();
+            let rest = if from > 0 { orphans(bytes).min(bytes.len() - cut) } else { 0 };
+            let mut bytes = bytes[rest..bytes.len() - cut].to_vec();
             bytes.extend(joined.into_iter().flatten());
             missing += cut as u64;
             reading.add(bytes, !gap && !whole);
@@ -70,8 +71,8 @@ impl Ring {
             missing += tail_start.saturating_sub(from.max(head_end));
             let start = usize_of(from.saturating_sub(tail_start)).min(tail.len());
             let bytes: Vec<u8> = tail.range(start..).copied().collect();
-            // Only where something is gone can the first character have lost its beginning.
-            let cut = if missing > 0 { orphans(&bytes) } else { 0 };
+            // Only where something is gone, or not asked for, can the first character have lost its beginning.
+            let cut = if missing > 0 || from > head_end { orphans(&bytes) } else { 0 };
             if missing > 0 {
                 reading.pieces.push(Piece::Dropped(missing + cut as u64));
             }
@@ -164,6 +165,14 @@ mod tests {
         let reading = seams.read(0, false);
         let expected = [Piece::Text("€".into()), Piece::Dropped(12), Piece::Text("€€".into())];
         assert_eq!(reading.pieces, expected);
+        // A reader who begins within a character does not get its rest; nor a seam's.
+        let whole = ring(90, &["a€b€".as_bytes()]);
+        for (from, text) in
+            [(0, "a€b€"), (1, "€b€"), (2, "b€"), (3, "b€"), (4, "b€"), (6, ""), (8, "")]
+        {
+            assert_eq!(whole.read(from, true).text(), text, "{from}");
+        }
+        assert_eq!(seams.read(14, true).text(), "€€");
         assert_eq!(ring(90, &[b"a\xff\xc3(z"]).read(0, false).text(), "a\u{fffd}\u{fffd}(z");
     }
 

@@ -83,7 +83,8 @@ pub enum JournalError {
     },
     /// The run has not ended, or was killed before it wrote its record.
     #[error(
-        "run {run} has no record: it is still going on or was cut off; its journal is {journal}"
+        "run {run} has no record: it is still going on (`bakeoff jobs {run}` lists what is live) or was cut off (`bakeoff \
+         resume {run}` goes on with it); its journal is {journal}"
     )]
     NoRecord {
         /// The run.

@@ -43,8 +43,25 @@ pub fn parse<A: DeserializeOwned + JsonSchema>(
     serde_path_to_error::deserialize(arguments).map_err(|error| {
         let path = error.path().to_string();
         let place = if path == "." { String::new() } else { format!(" at {path}") };
-        wrong(name, &format!("{}{place}", error.inner()), &schema::<A>())
+        wrong(name, &format!("{}{place}", plain(&error.inner().to_string())), &schema::<A>())
     })
+}
+
+/// What serde says, without the names of our own types.
+fn plain(said: &str) -> String {
+    const TYPES: [(&str, &str); 6] = [
+        ("u64", "a whole number from 0 on"),
+        ("u32", "a whole number from 0 on"),
+        ("usize", "a whole number from 0 on"),
+        ("i64", "a whole number"),
+        ("f64", "a number"),
+        ("a boolean", "true or false"),
+    ];
+    let found = TYPES.iter().find_map(|(ours, plain)| {
+        let before = said.strip_suffix(ours)?.strip_suffix("expected ")?;
+        Some(format!("{before}expected {plain}"))
+    });
+    found.unwrap_or_else(|| said.to_owned())
 }
 
 /// The answer to arguments that can't be used.
@@ -139,5 +156,14 @@ mod tests {
         let text = schema::<Sample>().to_string();
         assert!(!text.contains("$ref") && !text.contains("$schema"), "{text}");
         assert!(text.contains("\"additionalProperties\":false"), "{text}");
+    }
+
+    #[test]
+    fn what_is_expected_is_said_in_plain_words() {
+        let told = |arguments| parse::<Sample>("sample", arguments).err().unwrap().text;
+        let text = told(json!({"path": "a", "lines": "x", "edits": []}));
+        assert!(text.contains("expected a whole number from 0 on at lines"), "{text}");
+        let text = told(json!({"path": "a", "lines": -1, "edits": []}));
+        assert!(text.contains("`-1`, expected a whole number from 0 on"), "{text}");
     }
 }

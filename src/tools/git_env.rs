@@ -280,7 +280,8 @@ pub(super) struct Known {
     submodules: BTreeSet<String>,
     /// Hooks that newer versions of git take from the configuration.
     hooks: BTreeSet<String>,
-    sha256: bool,
+    /// Whether its objects are named by SHA-256.
+    pub sha256: bool,
 }
 
 impl Known {

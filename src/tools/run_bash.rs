@@ -36,6 +36,9 @@ const MEMORY: u64 = 1 << 30;
 /// The same in the background, where a worker may have 16 of them: 8 GiB together.
 const BACKGROUND_MEMORY: u64 = 512 << 20;
 
+/// The most that a command may write, in bytes.
+const MOST_DISK: u64 = 1 << 30;
+
 /// The longest command line in a list, in bytes.
 const MAX_LABEL: usize = 200;
 
@@ -284,7 +287,7 @@ fn job(context: &ToolContext, cwd: &RelPath, allowed: Allowed) -> Result<Prepare
             processes: 64,
             file_bytes: 1 << 30,
             output_bytes: MAX_OUTPUT,
-            disk_bytes: 1 << 30,
+            disk_bytes: MOST_DISK,
             ..Limits::default()
         },
         stdin: Vec::new(),
@@ -322,6 +325,10 @@ fn lead_git(
     }
     // `git`, `--no-pager`, and the subcommand.
     if allowed.argv.get(2).is_some_and(|name| name == "add" || name == "rm") {
+        if known.sha256 {
+            return Err("git add and git rm are not run in a repository with SHA-256 object names: from its index it can't be told which \
+                        repositories stand within it, in which git would be started".to_owned());
+        }
         spec.argv.extend(place.without_embedded(workspace)?);
     }
     if git != GitUse::Stages {
@@ -395,12 +402,21 @@ fn without_passwords(text: &str) -> String {
 fn answer(exit: &JobExit) -> ToolOutput {
     let (how, is_error) = match exit.status {
         JobStatus::Exited(code) => (format!("exit {code}"), false),
+        JobStatus::Signalled(9) => {
+            let most = MEMORY >> 20;
+            let why = format!("perhaps for want of memory, of which it has {most} MiB");
+            (format!("ended by signal 9, {why}"), true)
+        }
         JobStatus::Signalled(signal) => (format!("ended by signal {signal}"), true),
         JobStatus::TimedOut => {
-            (format!("stopped after {} seconds; its output so far follows", WALL.as_secs()), true)
+            let seconds = WALL.as_secs();
+            let more = "background gives it longer";
+            (format!("stopped after {seconds} seconds ({more}); its output so far follows"), true)
         }
         JobStatus::DiskLimit { held, left } => {
-            (format!("stopped: {}", JobStatus::disk_words(held, left)), true)
+            let most = left.is_none().then(|| format!("; {} MiB are the most", MOST_DISK >> 20));
+            let words = JobStatus::disk_words(held, left);
+            (format!("stopped: {words}{}", most.unwrap_or_default()), true)
         }
         JobStatus::Killed => ("stopped by the engine".to_owned(), true),
     };

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::files::{Files, MAX_FILE_BYTES, Written};
 use super::read_file::refused;
-use super::{Tool, ToolContext, ToolOutput, args, blocking};
+use super::{Tool, ToolContext, ToolOutput, args, blocking, secrets};
 use crate::model::chat::ToolSpec;
 
 /// Its arguments.
@@ -43,6 +43,15 @@ impl Tool for WriteFile {
             let arguments: Arguments = args::parse("write_file", arguments)?;
             let files = Files::new(&context.workspace);
             let path = files.locate(&arguments.path).map_err(refused)?;
+            // What it may not read it may not lose either.
+            if let Ok((resolved, _)) = files.stat(&path)
+                && [&path, &resolved].into_iter().any(|path| secrets::is_secret(path.as_path()))
+            {
+                return Err(ToolOutput::refused(format!(
+                    "{} is there and holds secrets by its name: it is not replaced",
+                    path.display()
+                )));
+            }
             let bytes = arguments.content.as_bytes();
             if bytes.len() as u64 > MAX_FILE_BYTES {
                 return Err(ToolOutput::refused(format!(

@@ -281,6 +281,33 @@ async fn git_is_not_started_in_a_repository_within() {
     assert!(mark.exists(), "without the exclusion the filter runs");
 }
 
+/// The library that reads an index for what stands within knows no other names; without a checksum it would not see that.
+#[tokio::test]
+async fn nothing_is_staged_by_name_where_objects_are_named_by_sha256() {
+    let bench = Bench::with(Arc::new(Bare { hardened: true, old: false }));
+    for skip in ["false", "true"] {
+        let space = bench.path(&format!("space-{skip}"));
+        std::fs::create_dir_all(&space).unwrap();
+        let git = |line: &str| {
+            let status = Command::new("git").args(line.split(' ')).current_dir(&space).status();
+            assert!(status.unwrap().success(), "{line}");
+        };
+        git("init -q --object-format=sha256 .");
+        git(&format!("config index.skipHash {skip}"));
+        std::fs::write(space.join("file"), "one\n").unwrap();
+        git("add file");
+        for line in ["add -A", "add file", "rm --cached file"] {
+            let output = bench.run(&space, json!({"command": format!("git {line}")})).await;
+            let why = "are not run in a repository with SHA-256 object names";
+            assert!(output.text.contains(why), "{line}: {}", output.text);
+        }
+        for line in ["status --short", "reset -q", "status --short"] {
+            let output = bench.run(&space, json!({"command": format!("git {line}")})).await;
+            assert!(output.text.starts_with("[exit 0]"), "{line}: {}", output.text);
+        }
+    }
+}
+
 /// A lane's own workspace: a linked worktree of the run's repository. Git works in it, staging too, and
 /// what was staged and written is the lane's diff; another lane sees nothing of it.
 #[tokio::test]

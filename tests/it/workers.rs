@@ -439,6 +439,57 @@ fn a_snippet_never_takes_another_call_s_answer_for_its_own() {
     });
 }
 
+/// Ends of processes that a snippet started, in an answer that is no failure; and a call by a signal's handler.
+const QUIET: &str = r#"
+import multiprocessing, os, signal
+def twice(n):
+    return 2 * n
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(twice, [1, 2]))
+child = os.fork()
+if child == 0:
+    os.abort()
+os.waitpid(child, 0)
+said = []
+def bell(*_):
+    try:
+        call_tool("read_file", path="notes.txt")
+    except ToolError as error:
+        said.append(str(error))
+signal.signal(signal.SIGALRM, bell)
+job = call_tool("run_bash", command="tail -f notes.txt", background=True)
+call_tool("bash_jobs", action="read", job_id=job, wait_seconds=60)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+call_tool("bash_jobs", action="read", job_id=job, wait_seconds=2, **{"from": 6})
+print(said)
+print(call_tool("read_file", path="notes.txt"), end="")
+"#;
+
+#[test]
+fn a_snippet_s_crash_says_where_and_the_end_of_its_children_nothing() {
+    if !python() {
+        return;
+    }
+    on(System::Here, || async {
+        let bench = Bench::new().await;
+        let text = bench.snippet(QUIET).await.text;
+        let why = "another call of this thread is under way; a signal's handler can't make one";
+        assert_eq!(text, format!("[exit 0]\n[2, 4]\n[\"{why}\"]\nhello\n"));
+        let crash = "import ctypes\ndef deep():\n    ctypes.string_at(0)\ndeep()\n";
+        let text = bench.snippet(crash).await.text;
+        assert!(text.starts_with("[ended by signal 11]\n"), "{text}");
+        assert!(text.contains("\"snippet.py\", line 3 in deep"), "{text}");
+        for seconds in [0, 301] {
+            let code = json!({"code": "print(1)", "timeout_seconds": seconds});
+            let text = bench.call("code_execution", code).await.text;
+            assert!(
+                text.contains(&format!("timeout_seconds is {seconds}, and must be from 1 to 300"))
+            );
+        }
+        bench.end().await;
+    });
+}
+
 #[test]
 fn a_snippet_starts_reads_and_ends_jobs_and_sees_nothing_else() {
     // contract C5

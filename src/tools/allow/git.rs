@@ -141,19 +141,28 @@ fn find(tokens: &[Token]) -> Result<&'static Subcommand, String> {
         return Err("git needs a subcommand".to_owned());
     };
     if first.text.starts_with('-') {
+        let way = match first.text.as_str() {
+            "-C" => "; the tool's `dir` says where to run",
+            "-c" => "; git runs with settings of its own here, and none can be given",
+            _ => "",
+        };
+        let option = &first.text;
         return Err(format!(
-            "git: the option {} before a subcommand is not on the list",
-            first.text
+            "git: the option {option} before a subcommand is not on the list{way}"
         ));
     }
     let begins = |name: &[&str]| {
         name.len() <= tokens.len()
-            && name.iter().zip(tokens).all(|(word, token)| token.bare && token.text == *word)
+            && name.iter().zip(tokens).all(|(word, token)| token.text == *word)
     };
     let found = SUBCOMMANDS.iter().filter(|command| begins(command.name));
-    found.max_by_key(|command| command.name.len()).ok_or_else(|| {
+    let found = found.max_by_key(|command| command.name.len()).ok_or_else(|| {
         format!("git {} is neither read-only nor staging, or needs another form", first.text)
-    })
+    })?;
+    if !tokens[..found.name.len()].iter().all(|token| token.bare) {
+        return Err(format!("the subcommand is quoted; write git {} as it is", found.title()));
+    }
+    Ok(found)
 }
 
 /// The whole command as it runs.

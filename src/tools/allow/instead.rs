@@ -20,7 +20,9 @@ pub(super) fn unlisted(name: &str) -> String {
         "stat" | "file" | "du" | "test" | "[" => {
             "`ls -l` shows sizes, times and kinds, `wc` counts"
         }
-        "cd" | "pushd" => "every command starts at the top of the workspace: give paths from there",
+        "cd" | "pushd" => {
+            "every command starts at the top of the workspace, or in the tool's `dir`: give that, or paths"
+        }
         "touch" | "mkdir" | "rm" | "rmdir" | "mv" | "cp" | "ln" | "tee" | "chmod" | "patch" => {
             "files are changed with the tools write_file, edit_file and apply_patch"
         }
@@ -51,6 +53,7 @@ mod tests {
             ("sed", "read_file"),
             ("cargo", "when you submit"),
             ("rm", "edit_file"),
+            ("cd", "`dir`"),
             ("whoami", "which are ls, cat, "),
         ] {
             assert!(unlisted(name).contains(way), "{}", unlisted(name));

@@ -63,9 +63,12 @@ fn check(tokens: &[Token], place: &Place<'_>) -> Result<Allowed, String> {
     let Some((command, rest)) = tokens.split_first() else {
         return Err("the command is empty".to_owned());
     };
-    // A quoted name is refused: nobody needs one, and it hides what runs from a reader.
-    if !command.bare || !COMMANDS.contains(&command.text.as_str()) {
+    if !COMMANDS.contains(&command.text.as_str()) {
         return Err(instead::unlisted(&command.text));
+    }
+    // A quoted name is refused: nobody needs one, and it hides what runs from a reader.
+    if !command.bare {
+        return Err(format!("the name of the command is quoted; write {} as it is", command.text));
     }
     if command.text == "git" {
         return git::check(rest, place);

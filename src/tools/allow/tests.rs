@@ -81,6 +81,12 @@ fn what_is_refused_on_purpose_stays_refused() {
 
 /// What is refused on purpose though agents type it, with the words that name the way out.
 const INSTEAD: &[(&str, &str)] = &[
+    ("\"git\" status", "write git as it is"),
+    ("'cat' README.md", "write cat as it is"),
+    ("git \"status\"", "write git status as it is"),
+    ("git -C src log", "the tool's `dir`"),
+    ("git -c a.b=c log", "none can be given"),
+    ("cat src/*.rs", "read_file reads each"),
     ("grep -rnP '\\bfn\\b' src", "use -E"),
     ("git grep -nP 'fn\\s+main'", "use -E"),
     ("git log --perl-regexp --grep=x", "use -E"),

@@ -233,7 +233,8 @@ fn meta(c: char) -> String {
         '&' | ';' => "make a call for each command",
         '<' | '>' => "name the file as an operand; what goes to standard error comes along",
         '*' | '?' | '[' | '{' | '}' => {
-            "the tool glob finds files, and git and `grep --include` take a pattern in single quotes"
+            "the tool glob finds files by such a pattern, read_file reads each, `grep -r` and the tool grep search them; git and `grep --include` \
+             take a pattern in single quotes"
         }
         _ => "nothing is expanded",
     };

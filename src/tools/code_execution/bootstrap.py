@@ -16,13 +16,22 @@ def main():
     owner = os.getpid()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
     sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
-    # When its time is over it says where it was.
+    # When its time is over, or it crashes, it says where it was. What it forks is not asked.
+    faulthandler.enable()
     faulthandler.register(signal.SIGTERM, chain=True)
+
+    def not_asked():
+        faulthandler.unregister(signal.SIGTERM)
+        faulthandler.disable()
+
+    os.register_at_fork(after_in_child=not_asked)
     os.set_inheritable(channel, False)
     answers = open(channel, "rb", closefd=False)
     turn = threading.Lock()
     # Whether an answer may still come that nobody waits for: the next call would take it for its own.
     astray = False
+    # The thread whose call is under way.
+    caller = None
 
     class ToolError(Exception):
         """A tool refused or failed; the text says why."""
@@ -32,23 +41,28 @@ def main():
 
     def call_tool(name, /, **arguments):
         """Calls one of the worker's tools and returns its answer; for a new job that is its id."""
-        nonlocal astray
+        nonlocal astray, caller
         if os.getpid() != owner:
             # Two processes on one socket would read each other's answers.
             raise ToolError("only the process that runs the snippet can call tools, none that it forked")
         question = json.dumps({"tool": name, "arguments": arguments}).encode() + b"\n"
         if len(question) > longest:
             raise ToolError(f"the call has {len(question)} bytes, at most {longest} are taken; nothing was done")
+        if caller == threading.get_ident():
+            # A handler of a signal: the call that it interrupted goes on when it returns.
+            raise ToolError("another call of this thread is under way; a signal's handler can't make one")
         with turn:
             if astray:
                 raise ToolError("a call before was broken off while it waited for its answer; no other can be made")
-            astray = True
+            astray, caller = True, threading.get_ident()
             try:
                 while question:
                     question = question[os.write(channel, question):]
                 answer = answers.readline()
             except ConnectionError:
                 answer = b""
+            finally:
+                caller = None
             if not answer.endswith(b"\n"):
                 raise ToolError("the engine has hung up")
             astray = False

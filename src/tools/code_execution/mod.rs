@@ -53,7 +53,7 @@ const LEAST_DISK: u64 = 16 << 20;
 struct Arguments {
     /// The Python 3 code. What it prints is the answer.
     code: String,
-    /// The longest that it may take, in seconds. Default: 60; at most 300.
+    /// The longest that it may take, in seconds, from 1 to 300. Default: 60.
     timeout_seconds: Option<u64>,
 }
 
@@ -82,7 +82,13 @@ impl CodeExecution {
             )));
         }
         need_directory(context)?;
-        let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_SECONDS).clamp(1, MOST_SECONDS);
+        let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_SECONDS);
+        if !(1..=MOST_SECONDS).contains(&seconds) {
+            return Err(ToolOutput::refused(format!(
+                "timeout_seconds is {seconds}, and must be from 1 to {MOST_SECONDS}; nothing was run. What takes longer is a job: \
+                 run_bash with background"
+            )));
+        }
         let Some(launch) = &context.launch else {
             return Err(ToolOutput::refused("refused: no sandbox, no execution"));
         };
@@ -217,11 +223,14 @@ fn answer(exit: &JobExit, made: &str, output: &Ring, seconds: u64) -> ToolOutput
     let (how, is_error) = match exit.status {
         JobStatus::Exited(code) => (format!("exit {code}"), code != 0),
         JobStatus::Signalled(9) => {
-            ("ended by signal 9, perhaps for want of memory".to_owned(), true)
+            let most = MEMORY >> 20;
+            let why = format!("perhaps for want of memory, of which each process has {most} MiB");
+            (format!("ended by signal 9, {why}"), true)
         }
         JobStatus::Signalled(signal) => (format!("ended by signal {signal}"), true),
         JobStatus::TimedOut => {
-            (format!("stopped after {seconds} seconds; its output so far follows"), true)
+            let more = format!("timeout_seconds may be up to {MOST_SECONDS}");
+            (format!("stopped after {seconds} seconds ({more}); its output so far follows"), true)
         }
         JobStatus::DiskLimit { held, left: Some(left) } => {
             (format!("stopped: {}", JobStatus::disk_words(held, Some(left))), true)

@@ -16,7 +16,9 @@ pub enum FileError {
         reason: &'static str,
     },
     /// It is git's own.
-    #[error("{path:?} belongs to git: file tools neither read nor write it; use run_bash with git")]
+    #[error(
+        "{path:?} belongs to git: no tool reads or writes it as a file; git tells what is in it (`git log`, `git show`, `git status` by run_bash)"
+    )]
     DotGit {
         /// The path.
         path: String,

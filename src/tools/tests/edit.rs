@@ -104,3 +104,16 @@ proptest! {
         let _ = replace(&text, &old, "", false);
     }
 }
+
+#[test]
+fn what_may_not_be_read_is_not_replaced() {
+    let fixture = Fixture::new();
+    fixture.put(".env", "KEY=1\n");
+    for path in [".env", "./.env"] {
+        let told = fixture.refused("write_file", json!({"path": path, "content": "x"}));
+        assert!(told.contains("is not replaced"), "{told}");
+    }
+    assert_eq!(fixture.get(".env"), "KEY=1\n");
+    // What is not there is nobody's secret.
+    fixture.done("write_file", json!({"path": "sub/.env", "content": "KEY=\n"}));
+}
