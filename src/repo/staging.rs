@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::ZlibDecoder;
@@ -195,12 +195,17 @@ impl Staging {
         if to.exists() {
             return Ok(());
         }
+        // Whoever may read or write the repository's objects may do that with the new ones (`core.sharedRepository`).
+        let mode = fs::metadata(&self.objects).at("read", &self.objects)?.mode();
         match fs::create_dir(&dir) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(error).at("create", &dir);
+            Ok(()) => {
+                let shared = Permissions::from_mode(mode & 0o2777);
+                fs::set_permissions(&dir, shared).at("share", &dir)?;
             }
-            _ => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).at("create", &dir),
         }
+        fs::set_permissions(from, Permissions::from_mode(mode & 0o444)).at("share", from)?;
         match fs::rename(from, &to) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                 let bytes = fs::read(from).at("read", from)?;
@@ -398,6 +403,7 @@ mod tests {
     fn what_was_staged_is_taken_over_whole_and_nothing_else_is_left() {
         let bench = Bench::new();
         let staging = bench.staged();
+        fs::set_permissions(bench.git.join("objects"), Permissions::from_mode(0o2775)).unwrap();
         let ids = [object(&staging, b"one"), object(&staging, &vec![7; 3 << 20])];
         fs::write(staging.objects_dir().join("tmp_obj_abc"), "half").unwrap();
         let modified = fs::metadata(staging.index()).unwrap().modified().unwrap();
@@ -408,6 +414,10 @@ mod tests {
         let repo = Repository::open(&bench.git).unwrap();
         for id in ids {
             repo.find_blob(id).unwrap();
+            let name = id.to_string();
+            let dir = bench.git.join("objects").join(&name[..2]);
+            let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+            assert_eq!((mode(&dir), mode(&dir.join(&name[2..]))), (0o2775, 0o444));
         }
         // Nothing was staged: nothing is touched.
         let staging = bench.begin().unwrap();

@@ -41,6 +41,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("core.gitProxy", ""),
     ("core.alternateRefsCommand", "true"),
     ("core.preloadIndex", "false"),
+    // Sharing is the engine's affair: no job may set a group's bit.
+    ("core.sharedRepository", "umask"),
     ("sequence.editor", "false"),
     ("credential.helper", ""),
     ("diff.external", ""),
