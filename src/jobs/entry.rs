@@ -16,7 +16,7 @@ use super::prompts::{Prompt, PromptKind};
 use super::ring::Ring;
 use super::watch::{Watch, WatchState};
 use crate::model::{Card, CardKind, CardState, JobId, LeaseId};
-use crate::sandbox::{JobStatus, Process};
+use crate::sandbox::{JobStatus, Limits, Process};
 
 /// A job's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct JobEnd {
     pub status: Result<JobStatus, String>,
     /// How long it took.
     pub elapsed: Duration,
-    /// Why the engine ended it, where that is not for its owner to know already.
+    /// Why the engine ended it, where that is not for its owner to know already; or the limit that it may have reached.
     pub why: Option<String>,
 }
 
@@ -82,12 +82,12 @@ impl JobEnd {
     fn words(&self) -> String {
         match &self.status {
             Ok(JobStatus::Exited(code)) => format!("exit {code}"),
-            Ok(JobStatus::Signalled(signal)) => format!("ended by signal {signal}"),
+            Ok(JobStatus::Signalled(signal)) => format!("ended by signal {signal}{}", self.limit()),
             Ok(JobStatus::TimedOut) => {
                 format!("ended: its time was over after {} s", self.elapsed.as_secs())
             }
             Ok(JobStatus::DiskLimit { held, left }) => {
-                format!("ended: {}", JobStatus::disk_words(*held, *left))
+                format!("ended: {}{}", JobStatus::disk_words(*held, *left), self.limit())
             }
             Ok(JobStatus::Killed) => match &self.why {
                 Some(why) => format!("killed: {why}"),
@@ -95,6 +95,10 @@ impl JobEnd {
             },
             Err(why) => format!("not run: {why}"),
         }
+    }
+
+    fn limit(&self) -> String {
+        self.why.as_ref().map(|why| format!(", {why}")).unwrap_or_default()
     }
 }
 
@@ -167,6 +171,25 @@ pub(super) struct Entry {
     pub attended: AtomicUsize,
     /// Why the engine ended it.
     pub why: OnceLock<String>,
+    /// What it is held to.
+    pub limits: Limits,
+}
+
+impl Entry {
+    /// The limit that may have ended it, in words. The operator's own commands have limits that nobody meets by chance.
+    pub(super) fn limit_of(&self, status: &JobStatus) -> Option<String> {
+        let limit = match status {
+            JobStatus::Signalled(9) => {
+                let most = self.limits.memory_bytes >> 20;
+                format!("perhaps for want of memory, of which each process has {most} MiB")
+            }
+            JobStatus::DiskLimit { left: None, .. } => {
+                format!("and {} MiB are the most", self.limits.disk_bytes >> 20)
+            }
+            _ => return None,
+        };
+        self.keyboard.is_none().then_some(limit)
+    }
 }
 
 /// What a job wrote, and the pattern that is looked for in it.

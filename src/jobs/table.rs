@@ -129,6 +129,7 @@ impl JobTable {
         let sink = self.sink(id.clone(), output.clone());
         let terminal = matches!(feed, Feed::Terminal(_));
         let live = Live { feed, credit, ..Live::new(sink) };
+        let limits = spec.limits;
         let process = launch.start_live(spec, live).map_err(|error| error.to_string())?;
         let process: Arc<dyn Process> = process.into();
         let entry = Arc::new(Entry {
@@ -148,6 +149,7 @@ impl JobTable {
             alone,
             attended: AtomicUsize::new(0),
             why: OnceLock::new(),
+            limits,
         });
         lock(&self.0.entries).push(entry.clone());
         self.tell(&entry);
@@ -514,7 +516,10 @@ fn write_down(entry: &Entry, ending: Result<JobExit, SandboxError>) {
         keyboard.over(matches!(&ending, Ok(exit) if exit.status == JobStatus::Exited(0)));
     }
     let end = match ending {
-        Ok(exit) => JobEnd { status: Ok(exit.status), elapsed: exit.elapsed, why },
+        Ok(exit) => {
+            let why = why.or_else(|| entry.limit_of(&exit.status));
+            JobEnd { status: Ok(exit.status), elapsed: exit.elapsed, why }
+        }
         Err(error) => {
             JobEnd { status: Err(error.to_string()), elapsed: entry.began.elapsed(), why }
         }

@@ -76,3 +76,19 @@ async fn a_command_of_the_operator_s_is_shown_as_it_stands_and_gives_no_notice()
     assert_eq!(states, ["running", "stopping", alive, "killed"]);
     assert!(table.take_notices(0).is_empty());
 }
+
+#[tokio::test]
+async fn the_limit_that_may_have_ended_a_worker_s_job_is_told_with_its_number() {
+    let (table, _) = table(CardKind::Job);
+    let entry = table.start_open(&Pretend::outliving(0), order(), Opening::default()).unwrap();
+    let words = |status: JobStatus| {
+        let (elapsed, why) = (Duration::ZERO, entry.limit_of(&status));
+        JobState::Ended(JobEnd { status: Ok(status), elapsed, why }).words()
+    };
+    let memory =
+        "ended by signal 9, perhaps for want of memory, of which each process has 8192 MiB";
+    assert_eq!(words(JobStatus::Signalled(9)), memory);
+    let disk = "ended: it held 33000 MiB on disk, and 32768 MiB are the most";
+    assert_eq!(words(JobStatus::DiskLimit { held: 33000 << 20, left: None }), disk);
+    assert_eq!(words(JobStatus::Signalled(15)), "ended by signal 15");
+}
