@@ -25,6 +25,8 @@ use super::files;
 const PREFIX: &str = "bakeoff-staging-";
 /// The same before its lock is held.
 const MAKING: &str = "bakeoff-making-";
+/// The largest object, in bytes: of more git makes packs, and none of those is taken.
+const MAX_OBJECT: u64 = 2 << 30;
 /// The longest header of an object: a kind, a length, a NUL byte.
 const MAX_HEADER: usize = 64;
 
@@ -149,7 +151,8 @@ impl Staging {
     /// Gives git a copy of the index. Its times count: what changed later than them is looked at.
     fn copy_index(&self) -> Result<Option<File>> {
         let (from, to) = (self.git_dir.join("index"), self.index());
-        let source = match File::open(&from) {
+        // Git would lock what a link names, and this would replace the link.
+        let source = match open_plain(&from) {
             Ok(source) => source,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).at("open", &from),
@@ -293,7 +296,9 @@ fn is_hashed<H: Digest>(file: File, id: &str) -> io::Result<bool> {
     let mut plain = BufReader::new(ZlibDecoder::new(BufReader::new(file)));
     let (mut hash, mut header) = (H::new(), Vec::new());
     (&mut plain).take(MAX_HEADER as u64).read_until(0, &mut header)?;
-    let Some(length) = length_in(&header) else { return Ok(false) };
+    let Some(length) = length_in(&header).filter(|length| *length <= MAX_OBJECT) else {
+        return Ok(false);
+    };
     hash.update(&header);
     // One that is longer than it says may be endless.
     let mut body = plain.take(length.saturating_add(1));
@@ -434,6 +439,9 @@ mod tests {
         drop(staging);
         assert_eq!((bench.index().as_str(), bench.left()), ("old", Vec::new()));
         assert!(Repository::open(&bench.git).unwrap().find_blob(id).is_err());
+        fs::rename(bench.git.join("index"), bench.git.join("other")).unwrap();
+        symlink("other", bench.git.join("index")).unwrap();
+        assert!(bench.begin().is_err() && bench.left().is_empty(), "a link is no index");
         // Git's own lock is nobody's to take away.
         fs::write(bench.git.join("index.lock"), "").unwrap();
         assert!(matches!(bench.begin(), Err(RepoError::IndexLocked(_))));
