@@ -206,7 +206,10 @@ fn escape(rest: &[u8]) -> Option<(Spelt, usize)> {
             (rest.get(2 + length) == Some(&b'}')).then(|| char_of(code, length + 3))?
         }
         // Beyond ASCII it may be a byte as well as a character.
-        b'x' => char_of(hex(rest.get(1..)?, 2).filter(|code| *code < 0x80)?, 3),
+        b'x' => match hex(rest.get(1..)?, 2) {
+            Some(code) => (code < 0x80).then(|| char_of(code, 3))?,
+            None => char_of(hex(rest.get(1..)?, 1)?, 2),
+        },
         b'u' => match hex(rest.get(1..)?, 4)? {
             high @ 0xd800..=0xdbff => {
                 let low = hex(rest.get(5..)?.strip_prefix(b"\\u")?, 4)?;
@@ -216,9 +219,15 @@ fn escape(rest: &[u8]) -> Option<(Spelt, usize)> {
             code => char_of(code, 5),
         },
         b'U' => char_of(hex(rest.get(1..)?, 8)?, 9),
-        b'0' | b'1' => char_of(rest.get(..3).and_then(|digits| value(digits, 8))?, 3),
-        b'n' | b'r' => Some((Spelt::one('\n'), 1)),
+        b'0'..=b'7' => {
+            let digits = rest.iter().take(3).take_while(|byte| matches!(byte, b'0'..=b'7')).count();
+            let code = value(rest.get(..digits)?, 8).filter(|code| *code < 0x80)?;
+            char_of(code, digits)
+        }
+        b'n' | b'r' | b'v' | b'f' => Some((Spelt::one('\n'), 1)),
         b't' => Some((Spelt::one('\t'), 1)),
+        // Control characters, which are not seen.
+        b'a' | b'b' | b'e' => Some((Spelt::one('\u{7}'), 1)),
         // A continued line, or a sign that is to stand for itself: the backslash is not read.
         b'\n' | b'\r' => Some((Spelt::one(' '), 0)),
         byte if byte.is_ascii_punctuation() => Some((Spelt::one(' '), 0)),
@@ -226,8 +235,19 @@ fn escape(rest: &[u8]) -> Option<(Spelt, usize)> {
     }
 }
 
-/// Digits behind a percent sign.
+/// Digits behind a percent sign, which may be spelt out itself.
 fn percent(rest: &[u8]) -> Option<(Spelt, usize)> {
+    // `25` stands for the sign that was there; what is behind it is read as if it stood here.
+    let nested = rest.chunks(2).take(MOST_NESTED as usize).take_while(|two| *two == b"25").count();
+    let deepest = (1..=nested).rev().map(|nested| 2 * nested);
+    let mut deepest = deepest.filter_map(|skip| {
+        let (spelt, length) = one_percent(rest.get(skip..)?)?;
+        Some((spelt, skip + length))
+    });
+    deepest.next().or_else(|| one_percent(rest))
+}
+
+fn one_percent(rest: &[u8]) -> Option<(Spelt, usize)> {
     if let Some(wide) = rest.strip_prefix(b"u").or_else(|| rest.strip_prefix(b"U")) {
         return Some((Spelt::one(char::from_u32(hex(wide, 4)?)?), 5));
     }
@@ -277,6 +297,14 @@ mod tests {
             ("\\n", "\n"),
             ("%45", "E"),
             ("%u003c", "<"),
+            ("%253C", "<"),
+            ("%25253C", "<"),
+            ("%25", "%"),
+            ("\\74", "<"),
+            ("\\40", " "),
+            ("\\x9", "\t"),
+            ("\\v", "\n"),
+            ("\\b", "\u{7}"),
         ] {
             assert_eq!(read(text), Some((meant.to_owned(), text.len())), "{text}");
             assert_eq!(read(&format!("{text} x")), Some((meant.to_owned(), text.len())), "{text}");
@@ -301,6 +329,8 @@ mod tests {
             "\\xe9",
             "%",
             "%zz",
+            "\\303",
+            "\\8",
         ] {
             assert_eq!(read(text), None, "{text}");
         }

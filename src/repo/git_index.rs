@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use git2::{Index, IndexEntry, IndexTime};
 
-use super::error::{GitContext, IoContext, Result};
+use super::error::{GitContext, IoContext, RepoError, Result};
 use super::files::{self, PAST, Stamp};
 use super::layer::Stack;
 use super::objects::Item;
@@ -30,8 +30,15 @@ pub(crate) fn write(path: &Path, items: &[Item], stamps: &[Stamp]) -> Result<()>
 /// # Errors
 /// When it can't be read: git may read it all the same, as one that is split or sparse.
 pub fn gitlinks(file: &Path) -> Result<Vec<Vec<u8>>> {
-    if !std::fs::exists(file).at("read an index", file)? {
-        return Ok(Vec::new());
+    match std::fs::metadata(file) {
+        Ok(metadata) if metadata.is_file() => {}
+        // The library would read a pipe for ever.
+        Ok(_) => {
+            let reason = "it is no regular file".to_owned();
+            return Err(RepoError::Unsupported { path: file.to_owned(), reason });
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).at("read an index", file),
     }
     let index = Index::open(file).doing("read an index")?;
     let links = index.iter().filter(|entry| entry.mode == GITLINK);

@@ -13,6 +13,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use flate2::bufread::ZlibDecoder;
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -25,6 +26,8 @@ use super::files;
 const PREFIX: &str = "bakeoff-staging-";
 /// The same before its lock is held.
 const MAKING: &str = "bakeoff-making-";
+/// A directory is that for an instant; one that is older was left by an engine that was killed in it.
+const STALE: Duration = Duration::from_secs(3600);
 /// The largest object, in bytes: of more git makes packs, and none of those is taken.
 const MAX_OBJECT: u64 = 2 << 30;
 /// The longest header of an object: a kind, a length, a NUL byte.
@@ -105,8 +108,12 @@ impl Staging {
         }
         let metadata = file.metadata().at("read", &written)?;
         self.take_objects()?;
-        let old = fs::metadata(self.git_dir.join("index")).unwrap_or(metadata.clone());
-        self.put_index(file, &metadata, old.permissions())
+        let permissions = match fs::metadata(self.git_dir.join("index")) {
+            Ok(old) => old.permissions(),
+            // The first one: shared as the objects are.
+            Err(_) => Permissions::from_mode(self.shared()? & 0o666),
+        };
+        self.put_index(file, &metadata, permissions)
     }
 
     fn index(&self) -> PathBuf {
@@ -137,7 +144,14 @@ impl Staging {
     fn sweep(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.git_dir)? {
             let entry = entry?;
-            if !entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
+            let name = entry.file_name();
+            if name.as_bytes().starts_with(MAKING.as_bytes()) {
+                let age = entry.metadata().ok().and_then(|one| one.modified().ok()?.elapsed().ok());
+                if age.is_some_and(|age| age > STALE) {
+                    let _ = files::remove(&entry.path());
+                }
+            }
+            if !name.as_bytes().starts_with(PREFIX.as_bytes()) {
                 continue;
             }
             let Ok(lock) = open_plain(&entry.path().join("lock")) else { continue };
@@ -195,11 +209,12 @@ impl Staging {
     fn take_object(&self, from: &Path, first: &str, rest: &str) -> Result<()> {
         let dir = self.objects.join(first);
         let to = dir.join(rest);
-        if to.exists() {
+        if let Ok(there) = File::open(&to) {
+            // As git does: one that is used again is not thrown away as an old one. It may be another user's.
+            let _ = there.set_times(FileTimes::new().set_modified(SystemTime::now()));
             return Ok(());
         }
-        // Whoever may read or write the repository's objects may do that with the new ones (`core.sharedRepository`).
-        let mode = fs::metadata(&self.objects).at("read", &self.objects)?.mode();
+        let mode = self.shared()?;
         match fs::create_dir(&dir) {
             Ok(()) => {
                 let shared = Permissions::from_mode(mode & 0o2777);
@@ -216,6 +231,12 @@ impl Staging {
             }
             other => other.at("write", &to),
         }
+    }
+
+    /// The mode of the directory of objects: whoever may read or write there may do that with what is new
+    /// (`core.sharedRepository`).
+    fn shared(&self) -> Result<u32> {
+        Ok(fs::metadata(&self.objects).at("read", &self.objects)?.mode())
     }
 
     /// Puts the index in its place as git does: the lock becomes the index.
@@ -491,7 +512,12 @@ mod tests {
         // As the system leaves it: the lock on the file goes with its process.
         flock(&staging.lock, FlockOperation::Unlock).unwrap();
         std::mem::forget(staging);
-        assert_eq!(bench.left().len(), 2);
+        // Killed before it had its name, too.
+        let making = bench.git.join("bakeoff-making-x");
+        fs::create_dir(&making).unwrap();
+        let long_ago = FileTimes::new().set_modified(SystemTime::now() - 2 * STALE);
+        File::open(&making).unwrap().set_times(long_ago).unwrap();
+        assert_eq!(bench.left().len(), 3);
         bench.staged().take_over().unwrap();
         assert!(!dir.exists());
         assert_eq!((bench.index().as_str(), bench.left()), ("new", Vec::new()));

@@ -43,6 +43,7 @@ impl UserRepo {
             .map_err(|e| open_error(&dir, e))?;
         let top = work_tree(&repo, &dir)?;
         check_head(&repo, &top)?;
+        check_index(&repo, &top)?;
         Ok(Self { repo: Mutex::new(repo), top })
     }
 
@@ -209,6 +210,18 @@ fn work_tree(repo: &Repository, dir: &Path) -> Result<PathBuf> {
         return Err(RepoError::ForeignWorkTree { git_dir, work_tree: top });
     }
     Ok(top)
+}
+
+/// Refuses an index that the library would read for ever, as a pipe.
+fn check_index(repo: &Repository, top: &Path) -> Result<()> {
+    match std::fs::metadata(repo.path().join("index")) {
+        Ok(index) if !index.is_file() => Err(RepoError::Unsupported {
+            path: top.to_owned(),
+            reason: "its index is no regular file; move it away and run `git reset`".to_owned(),
+        }),
+        // Without one nothing is staged; what can't be read is told by whoever reads it.
+        _ => Ok(()),
+    }
 }
 
 fn check_head(repo: &Repository, top: &Path) -> Result<()> {

@@ -223,6 +223,20 @@ fn what_is_staged_from_a_part_of_a_repository_is_of_that_part() {
     assert_eq!(staged(), "file.txt\nnew.txt\nsub/.env.example\nsub/file.txt\nsub/new.txt\n");
 }
 
+#[test]
+fn an_index_that_is_a_pipe_is_refused_and_not_waited_for() {
+    let bench = Bench::new();
+    let index = bench.repo.join(".git/index");
+    fs::remove_file(&index).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&index).status().unwrap();
+    assert!(made.success());
+    for line in ["git add file.txt", "git rm --cached file.txt", "git reset -q"] {
+        let line = json!({ "command": line });
+        let (status, text) = told(&bench.ground.call("run_bash", &bench.repo, &line));
+        assert!(status == "refused" && text.contains("no regular file"), "{line}: {text}");
+    }
+}
+
 /// Everything below a git directory, by name.
 fn names_below(dir: &Path) -> Vec<String> {
     let mut found = Vec::new();

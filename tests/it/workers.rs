@@ -465,6 +465,23 @@ print(said)
 print(call_tool("read_file", path="notes.txt"), end="")
 "#;
 
+/// A process that speaks to the engine past `call_tool`, and a socket that the code closed.
+const PAST: &str = r#"
+import os, stat
+fd = next(n for n in range(3, 64) if os.path.exists(f"/proc/self/fd/{n}") and stat.S_ISSOCK(os.fstat(n).st_mode))
+if os.fork() == 0:
+    os.write(fd, b'{"id": 77, "tool": "list_dir", "arguments": {}}\n')
+    os._exit(0)
+os.wait()
+for closes in (False, True):
+    if closes:
+        os.close(fd)
+    try:
+        print(call_tool("read_file", path="notes.txt"))
+    except ToolError as error:
+        print(error)
+"#;
+
 #[test]
 fn a_snippet_s_crash_says_where_and_the_end_of_its_children_nothing() {
     if !python() {
@@ -475,6 +492,17 @@ fn a_snippet_s_crash_says_where_and_the_end_of_its_children_nothing() {
         let text = bench.snippet(QUIET).await.text;
         let why = "another call of this thread is under way; a signal's handler can't make one";
         assert_eq!(text, format!("[exit 0]\n[2, 4]\n[\"{why}\"]\nhello\n"));
+        let text = bench.snippet(PAST).await.text;
+        let other = "the answer belongs to another call; no other can be made";
+        let off =
+            "a call before was broken off while it waited for its answer; no other can be made";
+        assert_eq!(text, format!("[exit 0]\n{other}\n{off}\n"));
+        let closed = PAST.replace("(False, True)", "(True,)").replace("77", "1");
+        let text = bench
+            .snippet(&closed.replace("if os.fork() == 0", "if False").replace("os.wait()", ""))
+            .await
+            .text;
+        assert_eq!(text, "[exit 0]\nthe engine has hung up\n");
         let crash = "import ctypes\ndef deep():\n    ctypes.string_at(0)\ndeep()\n";
         let text = bench.snippet(crash).await.text;
         assert!(text.starts_with("[ended by signal 11]\n"), "{text}");

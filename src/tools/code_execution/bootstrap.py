@@ -2,7 +2,9 @@
 
 
 def main():
+    import errno
     import faulthandler
+    import itertools
     import json
     import linecache
     import os
@@ -32,6 +34,7 @@ def main():
     astray = False
     # The thread whose call is under way.
     caller = None
+    numbers = itertools.count(1)
 
     class ToolError(Exception):
         """A tool refused or failed; the text says why."""
@@ -45,7 +48,8 @@ def main():
         if os.getpid() != owner:
             # Two processes on one socket would read each other's answers.
             raise ToolError("only the process that runs the snippet can call tools, none that it forked")
-        question = json.dumps({"tool": name, "arguments": arguments}).encode() + b"\n"
+        number = next(numbers)
+        question = json.dumps({"id": number, "tool": name, "arguments": arguments}).encode() + b"\n"
         if len(question) > longest:
             raise ToolError(f"the call has {len(question)} bytes, at most {longest} are taken; nothing was done")
         if caller == threading.get_ident():
@@ -61,12 +65,20 @@ def main():
                 answer = answers.readline()
             except ConnectionError:
                 answer = b""
+            except OSError as error:
+                # The code closed it. What a handler raises is its own affair.
+                if error.errno != errno.EBADF:
+                    raise
+                answer = b""
             finally:
                 caller = None
             if not answer.endswith(b"\n"):
                 raise ToolError("the engine has hung up")
+            answer = json.loads(answer)
+            if answer["id"] != number:
+                # Something else wrote to the socket.
+                raise ToolError("the answer belongs to another call; no other can be made")
             astray = False
-        answer = json.loads(answer)
         if answer["error"]:
             raise ToolError(answer["value"])
         return answer["value"]

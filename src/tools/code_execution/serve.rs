@@ -1,6 +1,6 @@
 //! The engine's end of a snippet's socket: answers its tool calls, one at a time.
 //!
-//! A line of JSON each way: `{"code"}` first, then `{"tool", "arguments"}` and `{"value", "error"}`. What
+//! A line of JSON each way: `{"code"}` first, then `{"id", "tool", "arguments"}` and `{"value", "error", "id"}`. What
 //! comes is foreign: a snippet can write anything. Never here: processes.
 
 use std::os::unix::net::UnixStream;
@@ -17,6 +17,8 @@ pub(super) const MAX_QUESTION: u64 = 8 << 20;
 /// A tool call as a snippet makes it.
 #[derive(Deserialize)]
 struct Question {
+    /// It comes back with the answer.
+    id: u64,
     tool: String,
     arguments: Value,
 }
@@ -44,21 +46,21 @@ async fn talk(
         if !line.ends_with(b"\n") {
             return Ok(());
         }
-        let output = answer(&line, tools, context).await;
+        let (id, output) = answer(&line, tools, context).await;
         let value = match output.handle {
             Some(handle) if !output.is_error => handle,
             _ => output.text,
         };
-        send(&mut write, &json!({ "value": value, "error": output.is_error })).await?;
+        send(&mut write, &json!({ "value": value, "error": output.is_error, "id": id })).await?;
     }
 }
 
-async fn answer(line: &[u8], tools: &Registry, context: &ToolContext) -> ToolOutput {
+async fn answer(line: &[u8], tools: &Registry, context: &ToolContext) -> (Option<u64>, ToolOutput) {
     match serde_json::from_slice::<Question>(line) {
-        Ok(Question { tool, arguments }) => {
-            tools.call(context, &tool, &arguments.to_string()).await
+        Ok(Question { id, tool, arguments }) => {
+            (Some(id), tools.call(context, &tool, &arguments.to_string()).await)
         }
-        Err(error) => ToolOutput::refused(format!("the call is no valid JSON: {error}")),
+        Err(error) => (None, ToolOutput::refused(format!("the call is no valid JSON: {error}"))),
     }
 }
 
